@@ -210,7 +210,6 @@ def load_pending(request: HttpRequest) -> User | None:
 
 
 def enter_pending(request: HttpRequest, user: User, way: WayIn) -> HttpResponse:
-    """Log in whose second step is done."""
     next_path = request.session.pop(PENDING)["next"]
     request.session.set_expiry(None)
     return enter_and_go(request, user, way, next_path)

@@ -108,7 +108,6 @@ def load_provider(now: datetime) -> Provider:
 @require_safe
 @never_cache
 def sign_on(request: HttpRequest) -> HttpResponse:
-    """Send the browser to the provider."""
     if not settings.FACHO_OIDC_ISSUER:
         raise Http404
     now = timezone.now()

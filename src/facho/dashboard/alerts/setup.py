@@ -50,7 +50,7 @@ from facho.alerts.models import (
     NoticeState,
 )
 from facho.alerts.store import find_faults, terms_of
-from facho.dashboard.shared.page import for_admins_of_all_olts, is_part
+from facho.dashboard.shared.page import for_admins_of_all_olts, is_part, read_id
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret
 from facho.snmp_jobs.application import ready_name
@@ -319,10 +319,9 @@ def channel_page(request: HttpRequest, channel_id: int) -> HttpResponse:
 
 
 def _channel(request: HttpRequest, channel: AlertChannel, form: ServiceForm) -> HttpResponse:
-    number, now = request.GET.get("test", ""), timezone.now()
+    number, now = read_id(request.GET.get("test", "")), timezone.now()
     log = Notice.objects.filter(channel=channel).order_by("-id")
-    is_number = number.isascii() and number.isdigit()
-    test = log.filter(kind=NoticeKind.TEST, pk=number).first() if is_number else None
+    test = log.filter(kind=NoticeKind.TEST, pk=number).first() if number else None
     context = {
         "place": "channels",
         "channel": channel,

@@ -79,7 +79,6 @@ class AlertRow:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it fires and is not acknowledged."""
         return self.alert.state == AlertState.FIRING and self.alert.acknowledged_at is None
 
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from django.db.models import Exists, OuterRef
-from django.utils.functional import Promise
+from django.db.models import Exists, OuterRef, TextChoices
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -24,22 +23,12 @@ from facho.zabbix_pollers.activity import load_is_polling
 _NODES = WorkflowNode.objects.filter(workflow__olt_id=OuterRef("pk"))
 
 
-class SetupStep(StrEnum):
-    ADD = "add"
-    TEST = "test"
-    KNOW = "know"
-    JOBS = "jobs"
-    DATA = "data"
-
-
-# The steps with their words for people.
-STEPS: list[tuple[SetupStep, Promise]] = [
-    (SetupStep.ADD, _("Add the OLT")),
-    (SetupStep.TEST, _("Test SNMP")),
-    (SetupStep.KNOW, _("Recognise the model")),
-    (SetupStep.JOBS, _("Choose jobs")),
-    (SetupStep.DATA, _("First data")),
-]
+class SetupStep(TextChoices):
+    ADD = "add", _("Add the OLT")
+    TEST = "test", _("Test SNMP")
+    KNOW = "know", _("Recognise the model")
+    JOBS = "jobs", _("Choose jobs")
+    DATA = "data", _("First data")
 
 
 class Testing(StrEnum):

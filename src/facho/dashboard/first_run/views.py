@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import OltScope, scope_of, visible_reasons
 from facho.alerts.store import load_is_no_one_notified
-from facho.dashboard.first_run.progress import STEPS, Setup, SetupStep, load_setup
+from facho.dashboard.first_run.progress import Setup, SetupStep, load_setup
 from facho.dashboard.olt.views import NodeLine, load_nodes, load_onu_notice
 from facho.dashboard.shared.olt_rows import OnuCounts, load_onu_counts
 from facho.dashboard.shared.page import for_admins
@@ -392,7 +392,7 @@ def add(request: HttpRequest) -> HttpResponse:
     form = OltDetails(request.POST or None, scope=scope_of(request.user), initial=given)
     if form.is_valid() and (olt := _save_new(request, form)) is not None:
         return redirect("olt-setup", olt.pk)
-    return render(request, "first_run/add.html", {"form": form, "shown": SetupStep.ADD, "steps": STEPS})
+    return render(request, "first_run/add.html", {"form": form, "shown": SetupStep.ADD, "steps": SetupStep.choices})
 
 
 @require_safe
@@ -418,7 +418,7 @@ def correct(request: HttpRequest, olt_id: int) -> HttpResponse:
     form = OltDetails(request.POST or None, scope=scope_of(request.user), olt=found.olt)
     if form.is_valid() and _save_correction(request, found.olt, form):
         return redirect("olt-setup", olt_id)
-    context = {"form": form, "shown": SetupStep.ADD, "steps": STEPS, "olt": found.olt}
+    context = {"form": form, "shown": SetupStep.ADD, "steps": SetupStep.choices, "olt": found.olt}
     return render(request, "first_run/add.html", context)
 
 
@@ -503,7 +503,7 @@ def _find(request: HttpRequest, olt_id: int) -> Setup:
 
 def _context(request: HttpRequest, found: Setup) -> dict[str, Any]:
     now, shown = timezone.now(), _shown(request, found)
-    context: dict[str, Any] = {"now": now, "setup": found, "olt": found.olt, "shown": shown, "steps": STEPS}
+    context: dict[str, Any] = {"now": now, "setup": found, "olt": found.olt, "shown": shown, "steps": SetupStep.choices}
     if shown is SetupStep.JOBS and found.definition is not None:
         context |= _jobs_context(request, found, found.definition)
     if shown is SetupStep.KNOW:

@@ -169,7 +169,6 @@ def tree_box(request: HttpRequest, pon_port_id: int, number: int) -> HttpRespons
 
 
 def _box(box: PlacedBox, lines: dict[int, OnuLine], top: int) -> dict[str, Any]:
-    """Draw a box with a dot for each of its ONUs, whose look is its state, or its light while it is online."""
     its = [lines[onu_id] for onu_id in box.onu_ids if onu_id in lines]
     metres = sorted(line.distance_m for line in its if line.distance_m is not None)
     distance = f"{number_format(metres[0])}–{number_format(metres[-1])} m" if metres else _("distance unknown")  # noqa: RUF001 a range

@@ -166,7 +166,6 @@ def finding_page(request: HttpRequest, finding_id: int) -> HttpResponse:
 
 
 def load_evidence(finding: LightFinding, now: datetime) -> dict[str, Any]:
-    """Load the plot of the ONUs that were hit with the median of the others, and their levels; seven queries."""
     onu_ids = [finding.onu_id] if finding.onu_id else [row.onu_id for row in hit_of(finding)]
     shown = _range(finding, now)
     question, upstream = question_of(shown), question_of(shown, Metric.OLT_RX_POWER)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
@@ -15,11 +15,11 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from facho.accounts.scope import scope_of
+from facho.dashboard.olt.views import find_olt
 from facho.dashboard.onu.plot import Plot, PlotCurve, csv_of, curve_of, draw_amounts, question_of
 from facho.dashboard.shared.page import for_users, is_part
 from facho.dashboard.shared.plot_range import PlotRange, lead_on, range_of
-from facho.hosts.models import Olt, OltData
+from facho.hosts.models import OltData
 from facho.onus.history import Series
 from facho.onus.history_read_model import load_olt_history
 from facho.onus.value_history import find_metrics, find_rows
@@ -130,7 +130,7 @@ def load_plots(olt_id: int, shown: PlotRange) -> list[FigurePlot]:
 @vary_on_headers("HX-Request")
 @for_users
 def olt_history(request: HttpRequest, olt_id: int) -> HttpResponse:
-    olt, shown = _find_olt(request, olt_id), range_of(request.GET, timezone.now())
+    olt, shown = find_olt(request, olt_id), range_of(request.GET, timezone.now())
     if not is_part(request) and (shared := lead_on(request, shown)) is not None:
         return shared
     plots = load_plots(olt.id, shown)
@@ -151,12 +151,8 @@ def olt_history(request: HttpRequest, olt_id: int) -> HttpResponse:
 @for_users
 def olt_csv(request: HttpRequest, olt_id: int) -> HttpResponse:
     """Answer with all figures of the OLT in the period that the same query shows."""
-    olt, shown = _find_olt(request, olt_id), range_of(request.GET, timezone.now())
+    olt, shown = find_olt(request, olt_id), range_of(request.GET, timezone.now())
     titles = {name: str(group.title) for group in GROUPS for name in group.names}
     rows = load_figures(olt.id, list(titles))
     named = [FigureRow(row.name, row.index, f"{titles[row.name]} {row.title}") for row in rows]
     return csv_of(f"olt-{olt.id}", [curve for _, curve in load_figure_curves(olt.id, named, shown)])
-
-
-def _find_olt(request: HttpRequest, olt_id: int) -> Olt:
-    return get_object_or_404(scope_of(request.user).narrow(Olt.objects.only("name"), ""), id=olt_id)

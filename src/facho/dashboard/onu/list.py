@@ -22,7 +22,7 @@ from facho.accounts.scope import OltScope
 from facho.dashboard.onu.names import Since, cause_of, code_of, name_of, since_of
 from facho.dashboard.shared.light import LIGHTS, WEAKEST_CDBM, Light, judge_light
 from facho.dashboard.shared.page import ListFilter, choice_field, search_field
-from facho.dashboard.shared.table import DrawnTable, ListTable, TableChoice, TableColumn, time_value
+from facho.dashboard.shared.table import ListTable, TableChoice, TableColumn, time_value
 from facho.dashboard.templatetags.facho_words import since, when
 from facho.onus.models import UNKNOWN_PORT, Onu, OnuReading, RunStateChoice
 from facho.onus.search import DEFAULT_SORT, SORTS, FoundOnus, of_model, of_place, of_tag, of_text
@@ -215,7 +215,7 @@ def listed_onus() -> QuerySet[Onu]:
     )
 
 
-def load_latest_changes(count: int, scope: OltScope) -> DrawnTable:
+def load_latest_changes(count: int, scope: OltScope) -> dict[str, Any]:
     # The narrow table alone is sorted; twice as many leave room for ONUs that have gone since.
     changed = scope.narrow(OnuReading.objects.filter(state_since__isnull=False), "onu__olt")
     latest = changed.order_by("-state_since", "-onu_id")[: 2 * count]
@@ -223,7 +223,7 @@ def load_latest_changes(count: int, scope: OltScope) -> DrawnTable:
     return plain_table(onus.order_by("-reading__state_since", "-id")[:count])
 
 
-def plain_table(onus: Iterable[Onu]) -> DrawnTable:
+def plain_table(onus: Iterable[Onu]) -> dict[str, Any]:
     """Draw a short list that is neither sorted nor narrowed."""
     return ONU_TABLE.draw(PLAIN_CHOICE, rows_of(onus), timezone.now(), has_orders=False)
 

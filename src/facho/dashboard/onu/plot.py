@@ -286,7 +286,6 @@ def load_plot(
     events: Iterable[EventLine],
     usual: tuple[float, float] | None = None,
 ) -> Plot:
-    """Load and draw the light of an ONU with its state, its events, and what is normal for it, from and to."""
     question = question_of(shown)
     curves, state = load_curves(onu, compared, question)
     return draw_light(shown, curves, state=(state, question), events=events, usual=usual)

@@ -238,7 +238,6 @@ TEMPLATE = "onu/reading.html"
 @require_safe
 @for_users
 def onus(request: HttpRequest) -> HttpResponse:
-    """List ONUs, narrowed by the form; htmx gets the list alone."""
     now, choice = timezone.now(), ONU_TABLE.choose(request.GET)
     form = OnuFilterForm(request.GET, scope_of(request.user))
     # It is counted and sliced, which is all that a paginator does.
@@ -356,7 +355,6 @@ def undo_last(request: HttpRequest, now: datetime) -> None:
 
 
 def _undo_words(request: HttpRequest) -> str:
-    """Describe the last change of tags or boxes, as long as it can be undone."""
     if boxes := request.session.get(BOXES_UNDO):
         numbers = {"n": len(boxes["before"]), "box": boxes["box"]}
         if not boxes["box"]:
@@ -501,7 +499,6 @@ def onu_reading(request: HttpRequest, onu_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_operators
 def onu_customer(request: HttpRequest, onu_id: int) -> HttpResponse:
-    """Edit what is known of the customer; operators and administrators only."""
     onu = find_onu(request, onu_id)
     stored: OnuCustomer | None = getattr(onu, "customer", None)
     before = {name: getattr(stored, name, "") for name in FIELDS}

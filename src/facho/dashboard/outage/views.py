@@ -83,6 +83,7 @@ _STEPS = tuple(
 _DAY = timedelta(days=1)
 
 Step = tuple[datetime, int]
+OutageMoment = tuple[datetime, str]
 
 _MEANINGS: dict[str, Promise] = {
     OutageCauses.POWER: gettext_lazy(
@@ -128,46 +129,10 @@ _SHOWN: dict[str, Q] = {
 OPEN_LINES = 200
 
 
-@dataclass(frozen=True, slots=True)
-class OutageMoment:
-    at: datetime
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnMoment:
-    """A mark on the timeline; its text is right-aligned where it would leave the drawing."""
-
-    x: str
-    y: str
-    anchor: str
-    words: str
-    tip: str
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnTick:
-    x: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutageDrawing:
-    """Area of the ONUs down over time, or a full band where they cannot be counted."""
-
-    area: str
-    highest: int
-    ticks: list[DrawnTick]
-    moments: list[DrawnMoment]
-    width: int = int(WIDTH)
-    top: str = coordinate(TOP)
-    base: str = coordinate(BASE)
-
-
 def draw_outage(
     steps: Sequence[Step], moments: Sequence[OutageMoment], *, starts_at: datetime, ends_at: datetime
-) -> OutageDrawing:
-    """Draw the counted steps from start to end; without steps it is down all the time."""
+) -> dict[str, Any]:
+    """Draw the ONUs down over time, counted in steps; without steps it is a band, since all is down all the time."""
     length = max(ends_at - starts_at, SHORTEST)
     scale = Scale(starts_at - length / 12, starts_at + length + length / 12, WIDTH)
     highest = max((number for _at, number in steps), default=0)
@@ -176,25 +141,34 @@ def draw_outage(
     for at, number in known:
         area += f"H{coordinate(scale.x(at))}V{coordinate(BASE - number / (highest or 1) * (BASE - TOP))}"
     area += f"H{coordinate(scale.x(max(ends_at, known[-1][0])))}V{coordinate(BASE)}z"
-    return OutageDrawing(area, highest, _draw_ticks(scale), _draw_moments(moments, scale))
+    return {
+        "area": area,
+        "highest": highest,
+        "ticks": _draw_ticks(scale),
+        "moments": _draw_moments(moments, scale),
+        "width": int(WIDTH),
+        "top": coordinate(TOP),
+        "base": coordinate(BASE),
+    }
 
 
-def _draw_ticks(scale: Scale) -> list[DrawnTick]:
+def _draw_ticks(scale: Scale) -> list[dict[str, str]]:
     length = scale.end - scale.start
     step = next((step for step in _STEPS if length / step <= MOST_TICKS), _STEPS[-1])
     form = "%H:%M" if length < _DAY else "%m-%d %H:%M" if step < _DAY else "%Y-%m-%d"
     ticks = [tick for tick in draw_ticks(scale, step) if EDGE < scale.x(tick.moment) < WIDTH - EDGE]
-    return [DrawnTick(tick.x, f"{localtime(tick.moment):{form}}") for tick in ticks]
+    return [{"x": tick.x, "words": f"{localtime(tick.moment):{form}}"} for tick in ticks]
 
 
-def _draw_moments(moments: Sequence[OutageMoment], scale: Scale) -> list[DrawnMoment]:
+def _draw_moments(moments: Sequence[OutageMoment], scale: Scale) -> list[dict[str, str]]:
+    """Mark moments on the timeline; a text is right-aligned where it would leave the drawing."""
     drawn, row, before = [], 0, -LABEL_WIDTH
-    for moment in sorted(moments, key=lambda each: each.at):
-        x = scale.x(moment.at)
+    for at, words in sorted(moments, key=lambda each: each[0]):
+        x = scale.x(at)
         row, before = ((row + 1) % LABEL_ROWS if x - before < LABEL_WIDTH else 0), x
-        anchor = "end" if x > WIDTH - LABEL_WIDTH else "start"
-        tip = f"{moment.words} · {localtime(moment.at):%Y-%m-%d %H:%M:%S}"
-        drawn.append(DrawnMoment(coordinate(x), coordinate((row + 1) * LABEL_HEIGHT), anchor, moment.words, tip))
+        place = {"x": coordinate(x), "y": coordinate((row + 1) * LABEL_HEIGHT)}
+        tip = f"{words} · {localtime(at):%Y-%m-%d %H:%M:%S}"
+        drawn.append(place | {"anchor": "end" if x > WIDTH - LABEL_WIDTH else "start", "words": words, "tip": tip})
     return drawn
 
 
@@ -310,15 +284,14 @@ def _find_out(outage: Outage, changes: list[MemberChange]) -> Findings:
     return Findings(evidence, load_neighbours(outage), port)
 
 
-def _draw(outage: Outage, changes: Sequence[MemberChange], now: datetime) -> OutageDrawing:
-    moments = [OutageMoment(outage.started_at, _("began"))]
+def _draw(outage: Outage, changes: Sequence[MemberChange], now: datetime) -> dict[str, Any]:
+    moments = [(outage.started_at, _("began"))]
     for pause in breaks_of(outage):
-        moments.append(OutageMoment(pause.ended_at, _("service back")))
-        moments.append(OutageMoment(pause.resumed_at, _("out again")))
+        moments += [(pause.ended_at, _("service back")), (pause.resumed_at, _("out again"))]
     if outage.acknowledged_at:
         words = _("acknowledged by %(who)s") % {"who": who_acknowledged(outage)}
-        moments.append(OutageMoment(outage.acknowledged_at, words))
-    moments.append(OutageMoment(outage.ended_at or now, _("ended") if outage.ended_at else _("now")))
+        moments.append((outage.acknowledged_at, words))
+    moments.append((outage.ended_at or now, _("ended") if outage.ended_at else _("now")))
     # Turn changes into the number of ONUs down, one step per distinct time.
     steps: dict[datetime, int] = {}
     down: set[int] = set()

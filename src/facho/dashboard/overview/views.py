@@ -29,7 +29,6 @@ from facho.dashboard.shared.olt_rows import (
 )
 from facho.dashboard.shared.outages import load_outages_now
 from facho.dashboard.shared.page import for_users
-from facho.dashboard.shared.table import DrawnTable
 from facho.executions.run import FAILURES_IN_SHORT
 from facho.hosts.models import Olt
 from facho.onus.models import OnuReading, RunStateChoice
@@ -158,7 +157,7 @@ def wall_live(request: HttpRequest) -> HttpResponse:
     return render(request, "overview/_wall.html", _context(request))
 
 
-def load_weakest(count: int, scope: OltScope) -> DrawnTable:
+def load_weakest(count: int, scope: OltScope) -> dict[str, Any]:
     """Load the ONUs online with the weakest light below the limit, the weakest first."""
     weak = OnuReading.objects.filter(run_state=RunStateChoice.ONLINE, rx_power_cdbm__lt=WEAKEST_CDBM)
     # The narrow table alone is sorted; twice as many leave room for ONUs that have gone since.

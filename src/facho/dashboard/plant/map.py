@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.plant.views import LOOKS
-from facho.dashboard.shared.page import for_users, may_operate
+from facho.dashboard.shared.page import for_users, may_operate, read_id
 from facho.onus.models import Outage
 from facho.onus.words import ShownState
 from facho.plant.boxes import visible_boxes
@@ -21,7 +21,6 @@ from facho.plant.map import MapBounds, load_break, load_extent, load_features
 
 # About half a kilometre around a single box.
 NEARBY = 0.004
-MAX_DIGITS = 18
 EDGES = {"west": 180.0, "south": 90.0, "east": 180.0, "north": 90.0}
 
 
@@ -53,7 +52,7 @@ def map_page(request: HttpRequest) -> HttpResponse:
 
 def _chosen_extent(request: HttpRequest, scope: OltScope) -> MapBounds | None:
     """Return the surroundings of what the address names; None for what is not there or has no place."""
-    named = {name: int(text) for name in ("box", "zone", "outage") if _is_id(text := request.GET.get(name, ""))}
+    named = {name: row_id for name in ("box", "zone", "outage") if (row_id := read_id(request.GET.get(name, "")))}
     if "outage" in named:
         outage = scope.narrow(Outage.objects.filter(id=named["outage"])).first()
         found = load_break(outage) if outage else None
@@ -62,10 +61,6 @@ def _chosen_extent(request: HttpRequest, scope: OltScope) -> MapBounds | None:
         ids = visible_boxes(scope).filter(zone_id=named["zone"]).values_list("id", flat=True)
         return _around(load_extent(scope, list(ids)))
     return _around(load_extent(scope, [named["box"]])) if "box" in named else None
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
 def _around(extent: MapBounds | None) -> MapBounds | None:

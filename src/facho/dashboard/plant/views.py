@@ -36,6 +36,7 @@ from facho.dashboard.shared.page import (
     named_olts,
     named_zones,
     offer,
+    read_id,
     render_part_or_page,
     search_field,
 )
@@ -213,7 +214,6 @@ def boxes_page(request: HttpRequest) -> HttpResponseBase:
 
 
 def find_box(request: HttpRequest, box_id: int) -> Box:
-    """Return a box in the user's scope with its names, else raise 404."""
     return get_object_or_404(_named_boxes(scope_of(request.user)), id=box_id)
 
 
@@ -344,7 +344,6 @@ class BoxForm(PlantForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_operators
 def box_edit(request: HttpRequest, box_id: int | None = None) -> HttpResponse:
-    """Add a box, or change one; for operators."""
     box, scope = find_box(request, box_id) if box_id else None, scope_of(request.user)
     form = BoxForm(request.POST if request.method == "POST" else None, scope, initial=_typed(box) if box else None)
     if request.method == "POST" and form.save(request, box.name if box else ""):
@@ -377,7 +376,6 @@ def box_delete(request: HttpRequest, box_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_users
 def zones_page(request: HttpRequest) -> HttpResponse:
-    """List zones; who sees every OLT adds, changes and deletes them."""
     scope = scope_of(request.user)
     chosen = _posted_zone(request, scope)
     wants_new = request.method == "POST" and "zone" not in request.POST
@@ -412,9 +410,7 @@ def _posted_zone(request: HttpRequest, scope: OltScope) -> Zone | None:
     must_operate(request)
     if not scope.is_everything:
         raise PermissionDenied(_("This affects OLTs outside your scope."))
-    text = request.POST.get("zone", "")
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
-    return get_object_or_404(Zone, id=number) if "zone" in request.POST else None
+    return get_object_or_404(Zone, id=read_id(request.POST["zone"])) if "zone" in request.POST else None
 
 
 def _zone_form(zone: Zone) -> PlantForm:

@@ -105,7 +105,7 @@ def draw_sheet(history: LoadHistory, span: PlotSpan) -> dict[str, Any] | None:
             "name": _("Pollers busy"),
             "unit": "%",
             "words": _busy_words(known),
-            "curve": draw_curve([_busy(point, history.step_seconds) for point in history.points], busy),
+            "curve": draw_curve(_points(history, "busy_percentage", "busy_percentage_min"), busy),
             "values": [label_at(busy, value, _number(value)) for value in (0, 25, 50, 100)],
             "limits": [limit],
             "times": list(draw_times(busy, span)),
@@ -113,7 +113,7 @@ def draw_sheet(history: LoadHistory, span: PlotSpan) -> dict[str, Any] | None:
         {
             "name": _("Queue"),
             "words": _queue_words(known),
-            "curve": draw_curve([_queue(point, history.step_seconds) for point in history.points], queue),
+            "curve": draw_curve(_points(history, "queue_size", "queue_size"), queue),
             "values": [label_at(queue, value, _number(value)) for value in choose_lines(0, queue.highest)],
             "times": list(draw_times(queue, span)),
         },
@@ -127,18 +127,14 @@ def draw_sheet(history: LoadHistory, span: PlotSpan) -> dict[str, Any] | None:
     }
 
 
-def _busy(point: LoadPoint, step_seconds: int) -> Point:
-    at = point.at.timestamp() + step_seconds / 2
-    if point.busy_percentage is None:
-        return at, nan, nan, nan
-    return at, point.busy_percentage, point.busy_percentage_min or 0, point.busy_percentage_max or 0
-
-
-def _queue(point: LoadPoint, step_seconds: int) -> Point:
-    at = point.at.timestamp() + step_seconds / 2
-    if point.queue_size is None:
-        return at, nan, nan, nan
-    return at, point.queue_size, point.queue_size, point.queue_size_max or 0
+def _points(history: LoadHistory, name: str, lowest: str) -> list[Point]:
+    """Place the values of a figure in the middle of their steps; one that is unknown is a gap."""
+    points = []
+    for point in history.points:
+        values = [getattr(point, column) for column in (name, lowest, f"{name}_max")]
+        average, low, high = (nan if values[0] is None else value or 0 for value in values)
+        points.append((point.at.timestamp() + history.step_seconds / 2, average, low, high))
+    return points
 
 
 def _kind(saturated_share: float) -> str:
@@ -266,7 +262,6 @@ EXECUTION_TABLE = ListTable(
 @require_safe
 @for_users
 def executions_page(request: HttpRequest) -> HttpResponseBase:
-    """List the runs of one's OLTs, the latest first."""
     scope = scope_of(request.user)
     form = ExecutionFilter(request.GET, scope)
     columns = ("olt__name", "node__job__name", "task_type", "status", "origin", "attempt", "poller_id", "error")

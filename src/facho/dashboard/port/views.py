@@ -124,7 +124,6 @@ def _place(port: PonPort) -> dict[str, int]:
 
 
 def _dot(number: int, line: OnuLine, frame: Frame) -> dict[str, Any]:
-    """Place the light of one ONU, in percent of the drawing."""
     power = line.power_dbm or 0.0
     words = " · ".join(filter(None, (line.place, line.code, line.name, f"{power:.2f} dBm", line.light_words)))
     left = coordinate((number + 0.5) / frame.end * 100)

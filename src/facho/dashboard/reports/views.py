@@ -257,7 +257,6 @@ class ReportEvidence:
 
 
 def _tables(evidence: ReportEvidence) -> dict[str, ListTable]:
-    """Build the tables for one month: their names lead to its plots."""
     onu = TableColumn("onu", gettext_lazy("ONU"), "code", evidence.of_onu, look="short")
     who = (onu, _CUSTOMER, _OLT, _PORT)
     every = (*who, *_TIMES, _INTERRUPTIONS, _LONGEST, _LIGHT, _LOWEST, _WEAK_DAYS)
@@ -337,7 +336,6 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
 
 
 def _all_customers(choice: TableChoice, question: ReportQuestion) -> QuerySet[OnuMonth]:
-    """Select every customer, in the order of a column that the database has; without a value last."""
     column = F(_ORDERS.get(choice.sort.removeprefix("-"), "onu_id"))
     is_down = choice.sort.startswith("-")
     order = column.desc(nulls_last=True) if is_down else column.asc(nulls_last=True)

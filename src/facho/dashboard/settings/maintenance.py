@@ -21,7 +21,7 @@ from django.views.decorators.vary import vary_on_headers
 from facho.accounts.audit import Action, record_each
 from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.settings.olts import groups_in
-from facho.dashboard.shared.page import for_operators, is_part, may_operate
+from facho.dashboard.shared.page import for_operators, is_part, may_operate, read_id
 from facho.hosts.models import Olt, OltGroup, Pause
 from facho.hosts.store import MAX_PAUSE_MINUTES, end_all, plan_pauses
 
@@ -143,10 +143,6 @@ class WindowForm(forms.Form):
         return values["starts_at"], values["ends_at"]
 
 
-def ticked(texts: Sequence[str]) -> list[int]:
-    return [int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) < 19]
-
-
 def load_choices(scope: OltScope, chosen: Sequence[int], text: str) -> dict[str, Any]:
     """Load the OLTs that are ticked, some that match a search, and how many more there are; three queries."""
     olts = scope.narrow(Olt.objects.only("name").order_by("name"), "")
@@ -198,7 +194,7 @@ def seen_pauses(scope: OltScope) -> QuerySet[Pause]:
 def maintenance(request: HttpRequest) -> HttpResponse:
     scope, now = scope_of(request.user), timezone.now()
     given = request.POST if request.method == "POST" else request.GET
-    chosen = ticked(given.getlist("olts") or given.getlist("olt"))
+    chosen = [found for text in given.getlist("olts") or given.getlist("olt") if (found := read_id(text))]
     choices = load_choices(scope, chosen, given.get("find", "")[:100])
     if is_part(request):
         return render(request, "settings/_olt_choices.html", {"choices": choices, "find": given.get("find", "")})
@@ -252,7 +248,6 @@ def _plan(request: HttpRequest, form: WindowForm) -> None:
 @require_POST
 @for_operators
 def maintenance_end(request: HttpRequest, pause_id: int) -> HttpResponse:
-    """End a window now, for all its OLTs in scope; one that has not begun is deleted."""
     scope, now = scope_of(request.user), timezone.now()
     one = get_object_or_404(seen_pauses(scope), id=pause_id)
     if one.olt_id is None and not scope.is_everything:

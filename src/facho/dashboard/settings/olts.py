@@ -30,6 +30,7 @@ from facho.dashboard.shared.page import (
     for_admins_of_all_olts,
     for_users,
     offer,
+    read_id,
     search_field,
 )
 from facho.executions.models import Execution
@@ -127,7 +128,6 @@ def groups_in(scope: OltScope) -> QuerySet[OltGroup]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_admins
 def olts(request: HttpRequest) -> HttpResponse:
-    """List OLTs; those that were ticked are moved to a group."""
     scope = scope_of(request.user)
     if request.method == "POST":
         return _move(request, scope)
@@ -190,7 +190,7 @@ class MoveForm(forms.Form):
 
 def _move(request: HttpRequest, scope: OltScope) -> HttpResponse:
     form = MoveForm(groups_in(scope), request.POST)
-    ids = {int(text) for text in request.POST.getlist("olt") if text.isascii() and text.isdecimal() and len(text) < 19}
+    ids = {read_id(text) for text in request.POST.getlist("olt")} - {0}
     back = redirect(f"{request.path}?{request.GET.urlencode()}" if request.GET else request.path)
     if not form.is_valid():
         messages.error(request, _("This group is gone: choose another one."))
@@ -391,7 +391,7 @@ class GroupForm(_GroupModelForm):
 @for_admins_of_all_olts
 def groups(request: HttpRequest) -> HttpResponse:
     """List groups of OLTs; add one, rename one or delete one."""
-    chosen = OltGroup.objects.filter(id=_number(request.POST.get("group", ""))).first()
+    chosen = OltGroup.objects.filter(id=read_id(request.POST.get("group", ""))).first()
     wants_new = request.method == "POST" and "group" not in request.POST
     new = GroupForm(request.POST if wants_new else None, auto_id="new-%s")
     renamed = GroupForm(request.POST, instance=chosen, auto_id=f"group-{chosen.pk}-%s") if chosen else None
@@ -421,10 +421,6 @@ def load_groups(wrong: GroupForm | None = None) -> list[dict[str, Any]]:
         depend = {"people": people.get(group.pk, []), "rules": rules.get(group.pk, 0)}
         lines.append({"group": group, "olts": group.olts_counted, "form": form, **depend})
     return lines
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 def _save_group(request: HttpRequest, form: GroupForm) -> None:

@@ -178,7 +178,6 @@ def person(request: HttpRequest, user_id: int) -> HttpResponse:
 @require_POST
 @for_admins_of_all_olts
 def person_link(request: HttpRequest, user_id: int) -> HttpResponse:
-    """Make a link by which somebody chooses a new password; the old one holds until then."""
     user = get_object_or_404(people().filter(is_active=True, identity=None), id=user_id)
     record(request.user, user, Action.CHANGED, gettext_lazy("A link to choose a password was made."))
     _show_link(request, user)
@@ -212,7 +211,6 @@ def person_session_end(request: HttpRequest, user_id: int, session_id: int) -> H
 @require_POST
 @for_admins_of_all_olts
 def person_sessions_end(request: HttpRequest, user_id: int) -> HttpResponse:
-    """End all sessions of somebody; the present one stays."""
     user = get_object_or_404(people(), id=user_id)
     with transaction.atomic():
         ended = end_sessions_of(user, but=request.session.session_key)
@@ -242,7 +240,6 @@ def _show_link(request: HttpRequest, user: User) -> None:
 
 
 def _take_link(request: HttpRequest) -> dict[str, str] | None:
-    """Return the link that was just made, and forget it."""
     kept = request.session.pop(SHOWN_ONCE, None)
     try:
         return {"name": kept["name"], "address": decrypt(kept["address"]).reveal()} if kept else None

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from facho.accounts.audit import Action, changed_words, record
 from facho.alerts.channels import ChannelFault, ChannelSecrets, check_reach
 from facho.alerts.models import ChannelKind
-from facho.dashboard.shared.page import for_admins_of_all_olts, is_part
+from facho.dashboard.shared.page import for_admins_of_all_olts, is_part, read_id
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret
 from facho.neighbours.models import WEBHOOK_KINDS, DeliveryState, Webhook, WebhookDelivery
@@ -172,10 +172,9 @@ def webhook_page(request: HttpRequest, webhook_id: int) -> HttpResponse:
 
 
 def _page(request: HttpRequest, webhook: Webhook, form: WebhookForm, again: ReplayForm) -> HttpResponse:
-    number, now = request.GET.get("test", ""), timezone.now()
+    number, now = read_id(request.GET.get("test", "")), timezone.now()
     log = WebhookDelivery.objects.filter(webhook=webhook).order_by("-id")
-    is_number = number.isascii() and number.isdigit() and len(number) < 19
-    test = log.filter(is_test=True, pk=number).first() if is_number else None
+    test = log.filter(is_test=True, pk=number).first() if number else None
     context = {
         "place": "webhooks",
         "webhook": webhook,

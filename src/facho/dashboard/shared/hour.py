@@ -192,7 +192,6 @@ def load_hour_quotas(now: datetime, scope: OltScope) -> dict[str, Any]:
 
 
 def load_olt_quotas(olt_id: int, now: datetime) -> list[QuotaBar]:
-    """Load one OLT's quotas of this hour; one query."""
     return list(
         _bars(QuotaTracker.objects.filter(period_start=hour_of(now).start, olt_id=olt_id).order_by("task_type"))
     )

@@ -1,8 +1,8 @@
 """The OLTs of the overview: a row for each, how many of their ONUs are online, and which are late or paused."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.core.paginator import Page, Paginator
@@ -106,24 +106,6 @@ def load_paused(now: datetime) -> Paused:
 
 
 @dataclass(frozen=True, slots=True)
-class OltCounts:
-    """Enabled OLTs by reachability, and disabled ones.
-
-    An OLT that answers but has a node waiting longer than its interval is late.
-    """
-
-    up: int
-    late: int
-    down: int
-    unknown: int
-    disabled: int
-
-    @property
-    def total(self) -> int:
-        return self.up + self.late + self.down + self.unknown
-
-
-@dataclass(frozen=True, slots=True)
 class OltLine:
     id: int
     name: str
@@ -138,27 +120,26 @@ class OltLine:
     paused_until: datetime | None
     error: str
     error_detail: str
-    is_late: bool = False
-    has_own_pause: bool = False
-    silent_until: datetime | None = None
-    group: str = ""
+    is_late: bool
+    has_own_pause: bool
+    silent_until: datetime | None
+    group: str
 
     @property
     def look(self) -> str:
         return self.state
 
 
-def load_olt_counts(late: Collection[int], scope: OltScope) -> OltCounts:
-    """Count the OLTs in scope; one query."""
+def load_olt_counts(late: Collection[int], scope: OltScope) -> dict[str, int]:
+    """Count the OLTs in scope by reachability; one query. One that answers but waits too long for a run is late."""
     enabled, answers, is_late = Q(enabled=True), Q(reachability=Reachability.UP), Q(id__in=late)
-    return OltCounts(
-        **scope.narrow(Olt.objects.all(), "").aggregate(
-            up=Count("id", filter=enabled & answers & ~is_late),
-            late=Count("id", filter=enabled & answers & is_late),
-            down=Count("id", filter=enabled & Q(reachability=Reachability.DOWN)),
-            unknown=Count("id", filter=enabled & Q(reachability=Reachability.UNKNOWN)),
-            disabled=Count("id", filter=~enabled),
-        )
+    return scope.narrow(Olt.objects.all(), "").aggregate(
+        total=Count("id", filter=enabled),
+        up=Count("id", filter=enabled & answers & ~is_late),
+        late=Count("id", filter=enabled & answers & is_late),
+        down=Count("id", filter=enabled & Q(reachability=Reachability.DOWN)),
+        unknown=Count("id", filter=enabled & Q(reachability=Reachability.UNKNOWN)),
+        disabled=Count("id", filter=~enabled),
     )
 
 
@@ -170,22 +151,8 @@ def load_olt_page(number: str, scope: OltScope) -> Page[Olt]:
 def load_olt_rows(
     page: Iterable[Olt], onu_counts: Mapping[int, OnuCounts], paused: Paused, late: Collection[int]
 ) -> list[OltLine]:
-    """Add last and next run times to the OLTs of a page; one query."""
-    return _rows(list(page), onu_counts, paused, late)
-
-
-def load_olt_row(olt_id: int, now: datetime) -> OltLine | None:
-    """Load one OLT as the table shows it; five queries."""
-    olt = ranked_olts().filter(id=olt_id).first()
-    if olt is None:
-        return None
-    return _rows([olt], load_onu_counts(olt_id=olt_id), load_paused(now), load_late_olts(now))[0]
-
-
-def _rows(
-    olts: Sequence[Olt], onu_counts: Mapping[int, OnuCounts], paused: Paused, late: Collection[int]
-) -> list[OltLine]:
-    # Return, by OLT, the end of the last run and the start of the next.
+    """Add the end of the last run and the start of the next to the OLTs of a page; one query."""
+    olts = list(page)
     runs_again = Q(enabled=True, suspended_at__isnull=True)
     rows = (
         WorkflowNode.objects.filter(workflow__olt_id__in=[olt.id for olt in olts])
@@ -195,14 +162,17 @@ def _rows(
     )
     times = {olt_id: (last, following) for olt_id, last, following in rows}
     return [
-        replace(
-            _row(olt, onu_counts.get(olt.id, OnuCounts()), times.get(olt.id, (None, None)), paused.until(olt.id)),
-            is_late=olt.enabled and olt.id in late,
-            has_own_pause=olt.enabled and olt.id in paused.by_olt,
-            silent_until=paused.silent_until(olt.id) if olt.enabled else None,
-        )
+        _row(olt, onu_counts.get(olt.id, OnuCounts()), times.get(olt.id, (None, None)), paused, is_late=olt.id in late)
         for olt in olts
     ]
+
+
+def load_olt_row(olt_id: int, now: datetime) -> OltLine | None:
+    """Load one OLT as the table shows it; five queries."""
+    olt = ranked_olts().filter(id=olt_id).first()
+    if olt is None:
+        return None
+    return load_olt_rows([olt], load_onu_counts(olt_id=olt_id), load_paused(now), load_late_olts(now))[0]
 
 
 def ranked_olts() -> QuerySet[Olt]:
@@ -221,7 +191,7 @@ def ranked_olts() -> QuerySet[Olt]:
     )
 
 
-def _row(olt: Olt, onus: OnuCounts, times: RunTimes, paused_until: datetime | None) -> OltLine:
+def _row(olt: Olt, onus: OnuCounts, times: RunTimes, paused: Paused, *, is_late: bool) -> OltLine:
     last_run_at, next_run_at = times
     definition = load_definitions().get(olt.vendor)
     # The key if the definition was removed.
@@ -239,7 +209,10 @@ def _row(olt: Olt, onus: OnuCounts, times: RunTimes, paused_until: datetime | No
         last_run_at=last_run_at,
         next_run_at=next_run_at if olt.enabled else None,
         last_answer_at=olt.last_answer_at,
-        paused_until=paused_until if olt.enabled else None,
+        paused_until=paused.until(olt.id) if olt.enabled else None,
+        has_own_pause=olt.enabled and olt.id in paused.by_olt,
+        silent_until=paused.silent_until(olt.id) if olt.enabled else None,
+        is_late=olt.enabled and is_late,
         error=str(failure) if olt.last_error else refusal_of(olt),
         error_detail=olt.last_error,
         group=olt.group.name if olt.group else "",

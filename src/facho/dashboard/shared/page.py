@@ -55,7 +55,6 @@ class PagePart(Generic[Subject]):
 
 
 def part_called(name: str, parts: Mapping[str, PagePart[Subject]]) -> PagePart[Subject]:
-    """Return the part named in the URL, else raise 404."""
     if name not in parts:
         raise Http404
     return parts[name]
@@ -90,8 +89,6 @@ def for_users(view: View) -> View:
 
 
 def _for_role(needed: Role) -> Callable[[View], View]:
-    """Require login and at least this role."""
-
     def require(view: View) -> View:
         @for_users
         @wraps(view)
@@ -190,7 +187,6 @@ _ALL = _("all")
 
 
 def choice_field(label: Any, choices: Iterable[tuple[Any, Any]] = (), every: Any = _ALL) -> forms.ChoiceField:
-    """Offer one of the choices, or all of them."""
     return forms.ChoiceField(label=label, required=False, choices=[("", every), *choices])
 
 
@@ -204,8 +200,6 @@ def named_zones(scope: OltScope) -> list[tuple[str, str]]:
 
 
 class ListFilter(forms.Form):
-    """What narrows a list in the user's scope; invalid values are reported and ignored."""
-
     ids: ClassVar[str] = "filter-%s"
 
     def __init__(self, data: Any, scope: OltScope) -> None:
@@ -227,8 +221,6 @@ class ListFilter(forms.Form):
 
 
 class TimelineFilter(ListFilter):
-    """An OLT in scope and a time range; `lookups` are those of the rows by the names of the fields."""
-
     lookups: ClassVar[Mapping[str, str]] = {}
     olt = choice_field(_("OLT"))
     after = forms.DateTimeField(label=_("From"), required=False, widget=forms.DateTimeInput({"type": "datetime-local"}))
@@ -237,6 +229,11 @@ class TimelineFilter(ListFilter):
     def narrow(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.chosen
         return rows.filter(**{lookup: chosen[name] for name, lookup in self.lookups.items() if name in chosen})
+
+
+def read_id(text: str) -> int:
+    """Read the id of a row as an address or a form has it; 0, which no row has, where it cannot be one."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 def cursor_of(request: HttpRequest) -> TimelineCursor | None:

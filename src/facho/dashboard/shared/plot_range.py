@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.dateparse import parse_datetime
 from django.utils.functional import Promise
-from django.utils.timezone import is_naive, localtime, make_aware
+from django.utils.timezone import is_naive, make_aware
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -124,27 +124,6 @@ class PlotRange:
         return "" if half * 4 > LONGEST else self._between(self.start - half, min(self.end + half, self.now)).query
 
     @property
-    def from_field(self) -> str:
-        """The start as a field for times has it, in the reader's zone."""
-        return _field(self.start)
-
-    @property
-    def to_field(self) -> str:
-        return _field(self.end)
-
-    @property
-    def start_seconds(self) -> int:
-        return int(self.start.timestamp())
-
-    @property
-    def end_seconds(self) -> int:
-        return int(self.end.timestamp())
-
-    @property
-    def now_seconds(self) -> int:
-        return int(self.now.timestamp())
-
-    @property
     def spans(self) -> list[tuple[PlotSpan, str]]:
         return [(span, replace(self, span=span.key).query) for span in SPANS.values()]
 
@@ -210,7 +189,3 @@ def _time(text: str) -> datetime | None:
 
 def _text(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _field(moment: datetime) -> str:
-    return localtime(moment).strftime("%Y-%m-%dT%H:%M")

@@ -30,6 +30,7 @@ from facho.dashboard.shared.page import (
     TimelineFilter,
     cursor_of,
     for_users,
+    read_id,
     render_part_or_page,
 )
 from facho.infrastructure.spreadsheet import FILE_TYPES, Cell, answer_file, write_file
@@ -78,37 +79,6 @@ class TableColumn:
             row = getattr(row, name)
         found: Cell = row() if callable(row) else row
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class TableHead:
-    name: str
-    title: str
-    look: str
-    # Where it is sorted by this; empty if it cannot be.
-    address: str = ""
-    direction: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TableCell:
-    title: str
-    look: str
-    content: SafeString | str
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnRow:
-    id: int
-    look: str
-    cells: list[TableCell]
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnChoice:
-    name: str
-    title: str
-    is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,55 +151,49 @@ class ListTable:
         *,
         is_small: bool = True,
         has_orders: bool = True,
-    ) -> "DrawnTable":
+    ) -> dict[str, Any]:
         """Draw rows, each with an `id` and perhaps a `look`; only small lists have all orders."""
-        titles = {each.name: str(each.title) for each in choice.columns}
+        titles = {each.name: str(each.title) for each in self.columns}
         sortable = {
             each.name for each in self.columns if has_orders and each.order and (is_small or each.order in self.indexed)
         }
-        heads = [_head(each, choice, titles[each.name], is_sortable=each.name in sortable) for each in choice.columns]
-        drawn = [
-            DrawnRow(
-                row.id, getattr(row, "look", ""), [_cell(each, titles[each.name], row, now) for each in choice.columns]
-            )
-            for row in rows
-        ]
-        chosen = {each.name for each in choice.columns}
-        offered = [ColumnChoice(each.name, str(each.title), each.name in chosen) for each in self.columns]
-        return DrawnTable(self.name, heads, drawn, offered, choice)
+        return {
+            "name": self.name,
+            "heads": [
+                {"name": each.name, "title": titles[each.name], "look": each.look}
+                | (_sort_link(each, choice) if each.name in sortable else {})
+                for each in choice.columns
+            ],
+            "rows": [
+                {
+                    "id": row.id,
+                    "look": getattr(row, "look", ""),
+                    "cells": [_cell(each, titles[each.name], row, now) for each in choice.columns],
+                }
+                for row in rows
+            ],
+            "offered": [
+                {"name": each.name, "title": titles[each.name], "is_chosen": each in choice.columns}
+                for each in self.columns
+            ],
+            # What the address says besides the columns, for the form that chooses these.
+            "other_choices": [(name, text) for name, texts in choice.query.lists() for text in texts if name != COLUMN],
+        }
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnTable:
-    name: str
-    heads: list[TableHead]
-    rows: list[DrawnRow]
-    offered: list[ColumnChoice]
-    choice: TableChoice
-
-    @property
-    def other_choices(self) -> list[tuple[str, str]]:
-        """What the address says besides the columns, for the form that chooses these."""
-        return [(name, value) for name, values in self.choice.query.lists() for value in values if name != COLUMN]
-
-
-def _head(column: TableColumn, choice: TableChoice, title: str, *, is_sortable: bool) -> TableHead:
-    if not is_sortable:
-        return TableHead(column.name, title, column.look)
+def _sort_link(column: TableColumn, choice: TableChoice) -> dict[str, str]:
     is_up, is_down = choice.sort == column.order, choice.sort == f"-{column.order}"
     address = choice.with_sort(f"-{column.order}" if is_up else column.order)
-    return TableHead(
-        column.name, title, column.look, address, "ascending" if is_up else "descending" if is_down else ""
-    )
+    return {"address": address, "direction": "ascending" if is_up else "descending" if is_down else ""}
 
 
-def _cell(column: TableColumn, title: str, row: Any, now: datetime) -> TableCell:
+def _cell(column: TableColumn, title: str, row: Any, now: datetime) -> dict[str, Any]:
     content = column.draw(row, now) if column.draw else text_cell(column.read(row))
-    return TableCell(title, column.look if content else f"{column.look} empty".strip(), content or "—")
+    look = column.look if content else f"{column.look} empty".strip()
+    return {"title": title, "look": look, "content": content or "—"}
 
 
 def text_cell(text: object) -> SafeString | str:
-    """Draw a text that a device or a person wrote."""
     return format_html("<bdi>{}</bdi>", text) if text else ""
 
 
@@ -243,7 +207,6 @@ def load_table(
     rows: QuerySet[Any],
     build: Callable[[list[Any]], Iterable[Any]] | None = None,
 ) -> dict[str, Any]:
-    """Load and draw a page of a timeline: the latest first, or by any column where the list is small."""
     choice, now = table.choose(request.GET), timezone.now()
     context: dict[str, Any] = {"now": now, "choice": choice, "query": choice.with_page(), "many": MANY}
     # Beyond MANY only the time has an order that an index serves.
@@ -306,7 +269,6 @@ PAGES = ("onus", "olts", "boxes", "events", "outages", "executions", "violations
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_users
 def saved_views(request: HttpRequest) -> HttpResponse:
-    """Show one's views of a list, for its box or as a page; save the shown choice under a name."""
     given = request.POST if request.method == "POST" else request.GET
     page = given.get("page", "")
     if page not in PAGES:
@@ -353,4 +315,4 @@ def delete_view(request: HttpRequest, view_id: int) -> HttpResponse:
 def posted_ids(request: HttpRequest) -> list[int]:
     """Read the ids of the selected rows; invalid ones are ignored."""
     texts: Sequence[str] = request.POST.getlist("id")[: 10 * ROWS_PER_PAGE]
-    return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) <= len("9" * 18)]
+    return [found for text in texts if (found := read_id(text))]

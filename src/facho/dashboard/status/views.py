@@ -8,16 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from http import HTTPStatus
 from threading import Lock
 
 from django.conf import settings
-from django.db.models import Count, Q
+from django.db.models import Count, Q, TextChoices
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils import timezone, translation
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
@@ -38,21 +36,13 @@ SHOWN_AHEAD = timedelta(days=7)
 MOST_WINDOWS = 3
 
 
-class ZoneState(StrEnum):
+class ZoneState(TextChoices):
     """How a zone is; the worst first."""
 
-    OUTAGE = "outage"
-    PROBLEMS = "problems"
-    MAINTENANCE = "maintenance"
-    NORMAL = "normal"
-
-
-STATE_WORDS: dict[ZoneState, Promise] = {
-    ZoneState.OUTAGE: _("outage"),
-    ZoneState.PROBLEMS: _("problems"),
-    ZoneState.MAINTENANCE: _("maintenance"),
-    ZoneState.NORMAL: _("normal"),
-}
+    OUTAGE = "outage", _("outage")
+    PROBLEMS = "problems", _("problems")
+    MAINTENANCE = "maintenance", _("maintenance")
+    NORMAL = "normal", _("normal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +66,9 @@ class ZoneStatus:
     since: datetime | None
     windows: tuple[tuple[datetime, datetime], ...]
 
-    @property
-    def words(self) -> Promise:
-        return STATE_WORDS[self.state]
-
 
 @dataclass(frozen=True, slots=True)
 class NetworkStatus:
-    """How all zones are; None where the poller itself sees nothing."""
-
     zones: tuple[ZoneStatus, ...] | None
     taken_at: datetime
 

@@ -106,7 +106,6 @@ def bucket_words(seconds: int) -> str:
 
 @register.simple_tag
 def due(moment: datetime | None, now: datetime) -> SafeString | str:
-    """Format in how long something is due, or how late it is."""
     if moment is None:
         return "—"
     seconds = (moment - now).total_seconds()

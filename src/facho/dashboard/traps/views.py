@@ -27,6 +27,7 @@ from facho.dashboard.shared.page import (
     for_admins,
     for_users,
     is_part,
+    read_id,
     render_part_or_page,
 )
 from facho.hosts.store import OLT_SECRETS
@@ -132,10 +133,9 @@ def traps_switch(request: HttpRequest) -> HttpResponse:
         row = TrapSwitch.objects.get()
         record(request.user, row, Action.CHANGED, _("switched on") if is_on else _("switched off"))
     messages.success(request, _("Traps are received from now on.") if is_on else _("Traps are no longer received."))
-    olt_id = request.POST.get("olt", "")
     # From the first steps of an OLT, return there.
-    is_id = olt_id.isascii() and olt_id.isdecimal() and len(olt_id) < 10
-    return redirect("olt-setup", int(olt_id)) if is_id else redirect("traps")
+    olt_id = read_id(request.POST.get("olt", ""))
+    return redirect("olt-setup", olt_id) if olt_id else redirect("traps")
 
 
 def trap_lines(traps: list[Trap]) -> list[TrapLine]:

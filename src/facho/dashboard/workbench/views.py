@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
 from facho.accounts.scope import OltScope, scope_of
-from facho.dashboard.shared.page import for_admins
+from facho.dashboard.shared.page import for_admins, read_id
 from facho.hosts.models import Olt
 from facho.polling.snmp.ber import VarBind
 from facho.polling.vendors.anonymise import RecordingError, read_recording
@@ -88,7 +88,7 @@ def workbench_page(request: HttpRequest) -> HttpResponse:
     """Show the faults of a definition, what it leaves out, and what its columns make of a recording."""
     scope = scope_of(request.user)
     if request.method != "POST":
-        form = WorkbenchForm(scope=scope, olt_id=_number(request.GET.get("olt", "")))
+        form = WorkbenchForm(scope=scope, olt_id=read_id(request.GET.get("olt", "")) or None)
         return render(request, "workbench/workbench.html", {"form": form})
     form = WorkbenchForm(request.POST, request.FILES, scope=scope)
     context: dict[str, Any] = {"form": form}
@@ -115,7 +115,3 @@ def _text_of(file: "UploadedFile[bytes] | None", most_bytes: int) -> str:
         return str(file.read().decode())
     except UnicodeDecodeError:
         raise forms.ValidationError(_("This file is not UTF-8 text.")) from None
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None

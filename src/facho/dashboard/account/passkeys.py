@@ -14,20 +14,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
-from facho.accounts import factors
+from facho.accounts import factors, passkeys
 from facho.accounts.audit import Action, record
 from facho.accounts.models import Passkey, WayIn
-from facho.accounts.passkeys import (
-    PasskeyHost,
-    PasskeyRefused,
-    answered,
-    ask_to_make,
-    ask_to_use,
-    carry,
-    load_question,
-    log_refusal,
-    make,
-)
 from facho.dashboard.account.factors import (
     PasskeyNameForm,
     ProvenForm,
@@ -45,13 +34,13 @@ from facho.dashboard.account.sign_on import refuse
 @never_cache
 def passkey_question(request: HttpRequest) -> HttpResponse:
     """Ask for a passkey: of the person who is logged in or in the second step, else of anybody."""
-    place = PasskeyHost.of(request)
+    place = passkeys.PasskeyHost.of(request)
     if place is None:
         raise Http404
     user = request.user if isinstance(request.user, User) else load_pending(request)
-    options, question = ask_to_use(user, place, timezone.now())
+    options, question = passkeys.ask_to_use(user, place, timezone.now())
     answer = JsonResponse(options)
-    carry(answer, question)
+    passkeys.carry(answer, question)
     return answer
 
 
@@ -60,7 +49,7 @@ def passkey_question(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 def passkey_login(request: HttpRequest) -> HttpResponse:
     """Log in without a name or a password: the passkey was unlocked by its owner, which is two factors."""
-    passkey = answered(request, request.POST.get("answer", ""), timezone.now())
+    passkey = passkeys.answered(request, request.POST.get("answer", ""), timezone.now())
     if passkey is None:
         return refuse(request, _("This passkey was not accepted. Try again, or log in with your password."))
     return enter_and_go(request, passkey.user, WayIn.PASSKEY, request.POST.get("next", ""))
@@ -71,7 +60,7 @@ def passkey_login(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 def passkey_add(request: HttpRequest) -> HttpResponse:
     """Ask the browser for a new passkey, of somebody who has proven who they are."""
-    place, named = PasskeyHost.of(request), PasskeyNameForm(request.POST)
+    place, named = passkeys.PasskeyHost.of(request), PasskeyNameForm(request.POST)
     if place is None:
         raise Http404
     user, is_step = _maker(request)
@@ -84,10 +73,10 @@ def passkey_add(request: HttpRequest) -> HttpResponse:
     if not is_step and not is_proven(request, user, ProvenForm(request.POST)):
         messages.error(request, _("Password or code is wrong. Nothing was changed."))
         return redirect(here)
-    options, question = ask_to_make(user, named.cleaned_data["name"], place, timezone.now())
+    options, question = passkeys.ask_to_make(user, named.cleaned_data["name"], place, timezone.now())
     context = {"name": question.name, "options": json.dumps(options), "here": "account"}
     page = render(request, "account/passkey.html", context)
-    carry(page, question)
+    passkeys.carry(page, question)
     return page
 
 
@@ -100,13 +89,13 @@ def passkey_save(request: HttpRequest) -> HttpResponse:
     if user is None:
         return redirect("login")
     try:
-        question, place = load_question(request, timezone.now())
+        question, place = passkeys.load_question(request, timezone.now())
         with transaction.atomic():
-            passkey = make(user, question, place, request.POST.get("answer", ""))
+            passkey = passkeys.make(user, question, place, request.POST.get("answer", ""))
             codes = factors.codes_for_first(user)
             record(user, passkey, Action.ADDED)
-    except PasskeyRefused as error:
-        log_refusal(request, error)
+    except passkeys.PasskeyRefused as error:
+        passkeys.log_refusal(request, error)
         messages.error(request, _("The passkey was not saved: the browser's answer was not accepted. Try again."))
         return redirect("second-step" if is_step else "account")
     answer = enter_pending(request, user, WayIn.PASSKEY) if is_step else redirect("account")

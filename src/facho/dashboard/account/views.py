@@ -33,20 +33,11 @@ from django.views.decorators.cache import cache_control, never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from facho.accounts import ldap
+from facho.accounts import ldap, sessions
 from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.models import LoginSession, Passkey, Profile, WayIn
 from facho.accounts.roles import ROLE_WORDS, Role, RoleNeeded, give_role, local_people, people, role_of
 from facho.accounts.scope import OltScope, scope_of
-from facho.accounts.sessions import (
-    LANGUAGE,
-    TIME_ZONE,
-    end_sessions_of,
-    enter,
-    keep_session,
-    load_sessions,
-    remember_preferences,
-)
 from facho.accounts.sign_on import SignOnRefused, admit
 from facho.accounts.throttle import LoginTries, address_of, remember_browser
 from facho.alerts.links import read_public_address, save_public_address
@@ -163,7 +154,7 @@ def change_preferences(request: HttpRequest) -> HttpResponse:
     with transaction.atomic():
         form.save()
         record(user, user, Action.CHANGED, changed_words(before, form.cleaned_data))
-    remember_preferences(request)
+    sessions.remember_preferences(request)
     return redirect("account")
 
 
@@ -185,7 +176,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
     with transaction.atomic():
         form.save()
         record(user, user, Action.CHANGED, changed_words({}, {"password": True}, secrets=["password"]))
-    keep_session(request, user)
+    sessions.keep_session(request, user)
     messages.success(request, _("The password was changed, and all other sessions have ended."))
     return redirect("account")
 
@@ -250,7 +241,7 @@ def end_other_sessions(request: HttpRequest) -> HttpResponse:
     """End all sessions of the user but this one, including those that are not listed."""
     user = _user(request)
     with transaction.atomic():
-        ended = end_sessions_of(user, but=request.session.session_key)
+        ended = sessions.end_sessions_of(user, but=request.session.session_key)
         record(user, user, Action.CHANGED, changed_words({"sessions": ended + 1}, {"sessions": 1}))
     messages.success(request, _("All other sessions have ended."))
     return redirect("account")
@@ -266,7 +257,7 @@ def _page(request: HttpRequest, **context: Any) -> HttpResponse:
         "preferences_form": PreferencesForm(instance=Profile.objects.filter(user=user).first()),
         "token_form": TokenForm(user, scope_of(user)),
         **(factor_context(request, user) if user.has_usable_password() else {}),
-        "sessions": load_sessions(user, timezone.now()),
+        "sessions": sessions.load_sessions(user, timezone.now()),
         "own_key": request.session.session_key,
         "tokens": [(token, ROLE_WORDS[Role(token.role)]) for token in tokens],
         **context,
@@ -337,7 +328,7 @@ class Login(LoginView):
         is_sign_on = isinstance(form, LogInForm) and form.is_sign_on
         if not is_sign_on and (second := lead_on(self.request, form.get_user(), self.get_redirect_url())):
             return second
-        enter(self.request, form.get_user(), WayIn.DIRECTORY if is_sign_on else WayIn.PASSWORD)
+        sessions.enter(self.request, form.get_user(), WayIn.DIRECTORY if is_sign_on else WayIn.PASSWORD)
         answer = redirect(self.get_success_url())
         remember_browser(answer, form.get_user().get_username())
         return answer
@@ -433,7 +424,7 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
     user = _create_first(form)
     if user is None:
         return _closed(request)
-    enter(request, user, WayIn.LINK)
+    sessions.enter(request, user, WayIn.LINK)
     return redirect("dashboard")
 
 
@@ -471,12 +462,12 @@ class PreferencesMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         has_session = settings.SESSION_COOKIE_NAME in request.COOKIES
-        language = request.session.get(LANGUAGE) if has_session else None
+        language = request.session.get(sessions.LANGUAGE) if has_session else None
         if language in dict(settings.LANGUAGES):
             translation.activate(language)
             request.LANGUAGE_CODE = language
         # Only for this request: threads are shared.
-        with use_zone(_zone(request.session.get(TIME_ZONE) if has_session else None)):
+        with use_zone(_zone(request.session.get(sessions.TIME_ZONE) if has_session else None)):
             return self.get_response(request)
 
 

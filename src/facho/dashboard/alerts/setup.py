@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,20 +22,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from facho.accounts.audit import Action, changed_words, record
-from facho.alerts.channels import (
-    SERVICES,
-    ChannelFault,
-    ChannelSecrets,
-    Service,
-    ServiceInput,
-    check_reach,
-    find_hour_faults,
-    save_channel,
-    service_of,
-    stored_channels,
-    write_test,
-)
-from facho.alerts.channels import find_faults as find_channel_faults
+from facho.alerts import channels as channel_store
 from facho.alerts.conditions import CONDITIONS
 from facho.alerts.links import load_public_address, read_public_address, save_public_address
 from facho.alerts.models import (
@@ -109,7 +95,9 @@ class ServiceForm(forms.Form):
         required=False,
     )
 
-    def __init__(self, service: Service, data: Any = None, *, channel: AlertChannel | None = None) -> None:
+    def __init__(
+        self, service: channel_store.Service, data: Any = None, *, channel: AlertChannel | None = None
+    ) -> None:
         stored = {name: getattr(channel, name) for name in _CHANNEL_COLUMNS} if channel else {}
         initial = stored | ({"on_call_days": list(stored["on_call_days"])} if stored else {})
         super().__init__(data, initial=initial, label_suffix="")
@@ -145,7 +133,7 @@ class ServiceForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Check the hours, then the address as far as the server itself."""
         values: dict[str, Any] = super().clean() or self.cleaned_data
-        for name, text in find_hour_faults(values.get("on_call_from"), values.get("on_call_to")).items():
+        for name, text in channel_store.find_hour_faults(values.get("on_call_from"), values.get("on_call_to")).items():
             if name in values:
                 self.add_error(name, text)
         typed = {each.name: str(values.get(each.name) or "").strip() for each in self.service.inputs}
@@ -160,16 +148,16 @@ class ServiceForm(forms.Form):
         if self.is_address_wrong:
             return
         self.url, self.key = self.service.build(typed), typed.get("signing_key", "")
-        faults = find_channel_faults(self.service.kind, self.given, stored=self.channel)
+        faults = channel_store.find_faults(self.service.kind, self.given, stored=self.channel)
         for name, text in faults.items():
             self.add_error("signing_key" if name == "signing_key" else self.service.main, text)
         if not self.errors:
             try:
-                check_reach(self.service.kind, self.url, settings.FACHO_WEBHOOK_ALLOW)
-            except ChannelFault as fault:
+                channel_store.check_reach(self.service.kind, self.url, settings.FACHO_WEBHOOK_ALLOW)
+            except channel_store.ChannelFault as fault:
                 self.add_error(self.service.main, str(fault))
 
-    def _check_input(self, each: ServiceInput, text: str) -> None:
+    def _check_input(self, each: channel_store.ServiceInput, text: str) -> None:
         if each.name in self.errors or (not text and not each.is_required):
             return
         # The key of a webhook stays while its server does.
@@ -182,8 +170,8 @@ class ServiceForm(forms.Form):
             self.add_error(each.name, words % {"example": each.example})
 
     @property
-    def given(self) -> ChannelSecrets:
-        return ChannelSecrets(Secret(self.url), Secret(self.key))
+    def given(self) -> channel_store.ChannelSecrets:
+        return channel_store.ChannelSecrets(Secret(self.url), Secret(self.key))
 
     def save(self) -> AlertChannel:
         """Write the channel; the caller records it."""
@@ -191,11 +179,11 @@ class ServiceForm(forms.Form):
         for name in ("name", "language", "digest", "sends_reports", "on_call_from", "on_call_to"):
             setattr(channel, name, self.cleaned_data[name])
         channel.on_call_days = "".join(sorted(self.cleaned_data["on_call_days"]))
-        save_channel(channel, self.given)
+        channel_store.save_channel(channel, self.given)
         return channel
 
 
-def input_field(each: ServiceInput, *, is_new: bool) -> forms.Field:
+def input_field(each: channel_store.ServiceInput, *, is_new: bool) -> forms.Field:
     usual = each.usual if is_new else ""
     if each.choices:
         return forms.ChoiceField(label=str(each.label), choices=each.choices, initial=each.usual, required=False)
@@ -213,21 +201,7 @@ def input_field(each: ServiceInput, *, is_new: bool) -> forms.Field:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelRow:
-    channel: AlertChannel
-    service: Service
-    rules: list[str]
-    state: str
-    error: str
-
-    @property
-    def words(self) -> str:
-        return str(NoticeState(self.state).label)
-
-    @property
-    def look(self) -> str:
-        return {NoticeState.SENT: "success", NoticeState.FAILED: "failed"}.get(NoticeState(self.state), "waiting")
+_NOTICE_LOOKS = {NoticeState.SENT.value: "success", NoticeState.FAILED.value: "failed"}
 
 
 @require_safe
@@ -239,20 +213,26 @@ def channels_page(request: HttpRequest) -> HttpResponse:
 def _channels(request: HttpRequest, **context: Any) -> HttpResponse:
     last = Notice.objects.filter(channel_id=OuterRef("pk")).order_by("-id")
     rules = Prefetch("rules", AlertRule.objects.only("name").order_by("name"))
-    channels = stored_channels().annotate(
+    channels = channel_store.stored_channels().annotate(
         last_state=Subquery(last.values("state")[:1]), last_error=Subquery(last.values("last_error")[:1])
     )
     rows = [
-        ChannelRow(
-            each, service_of(each), [rule.name for rule in each.rules.all()], each.last_state or "", each.last_error
-        )
+        {
+            "channel": each,
+            "service": channel_store.service_of(each),
+            "rules": [rule.name for rule in each.rules.all()],
+            "state": each.last_state,
+            "words": NoticeState(each.last_state).label if each.last_state else "",
+            "look": _NOTICE_LOOKS.get(each.last_state, "waiting"),
+            "error": each.last_error,
+        }
         for each in channels.prefetch_related(rules).order_by("name")
     ]
     address = load_public_address()
     shown = {
         "place": "channels",
         "rows": rows,
-        "services": SERVICES.values(),
+        "services": channel_store.SERVICES.values(),
         # The menu of the settings has an `address` of its own.
         "public_address": address,
         "typed_address": address or f"{request.scheme}://{request.get_host()}",
@@ -284,7 +264,7 @@ def public_address_save(request: HttpRequest) -> HttpResponse:
 @for_admins_of_all_olts
 def channel_add(request: HttpRequest, code: str) -> HttpResponse:
     """Ask for what the service needs; a channel that is saved is tested at once."""
-    service = SERVICES.get(code)
+    service = channel_store.SERVICES.get(code)
     if service is None:
         return redirect("settings-channels")
     form = ServiceForm(service, request.POST if request.method == "POST" else None)
@@ -293,7 +273,7 @@ def channel_add(request: HttpRequest, code: str) -> HttpResponse:
     with transaction.atomic():
         channel = form.save()
         record(request.user, channel, Action.ADDED)
-        test = write_test(channel, now=timezone.now())
+        test = channel_store.write_test(channel, now=timezone.now())
     return redirect(f"{reverse('settings-channel', args=[channel.pk])}?test={test.pk}")
 
 
@@ -304,7 +284,7 @@ def channel_page(request: HttpRequest, channel_id: int) -> HttpResponse:
     """Show and change a channel; a new address is tested at once."""
     channel = _find(channel_id)
     before = {name: getattr(channel, name) for name in _CHANNEL_COLUMNS}
-    service = service_of(channel)
+    service = channel_store.service_of(channel)
     form = ServiceForm(service, request.POST if request.method == "POST" else None, channel=channel)
     if not form.is_valid():
         return _channel(request, channel, form)
@@ -312,7 +292,7 @@ def channel_page(request: HttpRequest, channel_id: int) -> HttpResponse:
         form.save()
         after = {name: getattr(channel, name) for name in _CHANNEL_COLUMNS} | ({"url": "new"} if form.url else {})
         record(request.user, channel, Action.CHANGED, changed_words(before, after, secrets=["url"]))
-        test = write_test(channel, now=timezone.now()) if form.url and channel.enabled else None
+        test = channel_store.write_test(channel, now=timezone.now()) if form.url and channel.enabled else None
     messages.success(request, _("Saved."))
     address = reverse("settings-channel", args=[channel.pk])
     return redirect(f"{address}?test={test.pk}" if test else address)
@@ -348,7 +328,7 @@ def channel_test(request: HttpRequest, channel_id: int) -> HttpResponse:
         return redirect("settings-channel", channel.pk)
     with transaction.atomic():
         record(request.user, channel, Action.CHANGED, gettext_lazy("Sent a test"))
-        test = write_test(channel, now=now)
+        test = channel_store.write_test(channel, now=now)
     if is_part(request):
         return _test_result(request, test)
     return redirect(f"{reverse('settings-channel', args=[channel.pk])}?test={test.pk}")
@@ -415,7 +395,7 @@ def channel_delete(request: HttpRequest, channel_id: int) -> HttpResponse:
 
 
 def _find(channel_id: int) -> AlertChannel:
-    return get_object_or_404(stored_channels(), pk=channel_id)
+    return get_object_or_404(channel_store.stored_channels(), pk=channel_id)
 
 
 def _minutes(label: Any, **fields: Any) -> forms.IntegerField:
@@ -495,7 +475,7 @@ class RuleChoices:
     """What every row offers, loaded once for all of them."""
 
     def __init__(self) -> None:
-        self.channels = stored_channels()
+        self.channels = channel_store.stored_channels()
         rows = self.channels.order_by("name")
         self.ticks = [
             (each.pk, each.name if each.enabled else _("%(name)s (disabled)") % {"name": each.name}) for each in rows
@@ -511,7 +491,7 @@ def rules_page(request: HttpRequest) -> HttpResponse:
 
 def _rules(request: HttpRequest, changed: RuleForm | None = None, **context: Any) -> HttpResponse:
     offered = RuleChoices()
-    channels = [Prefetch(name, stored_channels()) for name in ("channels", "escalation_channels")]
+    channels = [Prefetch(name, channel_store.stored_channels()) for name in ("channels", "escalation_channels")]
     rules = AlertRule.objects.select_related("olt_group").prefetch_related(*channels)
     forms_of = [
         changed if changed is not None and changed.instance.pk == rule.pk else RuleForm(rule, offered)

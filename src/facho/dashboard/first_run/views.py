@@ -26,30 +26,10 @@ from facho.dashboard.shared.olt_rows import OnuCounts, load_onu_counts
 from facho.dashboard.shared.page import for_admins
 from facho.dashboard.templatetags.facho_words import length_of_time
 from facho.dashboard.traps.views import load_offer
-from facho.execution_coordinator.feasibility import (
-    JobCost,
-    OltSize,
-    is_live,
-    judge_choice,
-    load_feasibility,
-    load_job_costs,
-    members_of,
-    safe_minimum_seconds,
-    words_of,
-)
+from facho.execution_coordinator import feasibility
+from facho.hosts import olt_entry
 from facho.hosts.inventory import InventoryError, Saved, add_olt, find_credential_faults, import_olts, stored_secrets
 from facho.hosts.models import DEFAULT_SNMP_PORT, Olt, OltData, OltGroup, SnmpVersionChoice
-from facho.hosts.olt_entry import (
-    AUTH_PROTOCOLS,
-    AUTO,
-    MAX_HOST,
-    NONE,
-    PRIV_PROTOCOLS,
-    SECRET_COLUMNS,
-    Fault,
-    OltEntry,
-    find_faults,
-)
 from facho.hosts.olt_form import STAYS_WHEN_EMPTY, SecretInput
 from facho.hosts.resolve import resolve_all
 from facho.hosts.store import ask_for_probe
@@ -75,7 +55,7 @@ class FirstRunStage(StrEnum):
 def start_jobs(olt: Olt, definition: Definition, intervals: dict[str, int], *, now: datetime) -> int:
     """Give the OLT the chosen jobs and start the cheap ones at once: the operator is waiting."""
     added = apply_ready_made_jobs(olt, now=now, intervals=intervals)
-    cheap = [job.slug for job in definition.jobs if job.chain_of is None and not is_live(definition, job)]
+    cheap = [job.slug for job in definition.jobs if job.chain_of is None and not feasibility.is_live(definition, job)]
     masters = WorkflowNode.objects.filter(workflow__olt=olt, is_chain_node=False, job__slug__in=cheap)
     for node_id in masters.values_list("id", flat=True):
         request_run(node_id, now=now)
@@ -88,7 +68,7 @@ def load_first_data(olt: Olt, now: datetime) -> dict[str, Any]:
         load_onu_counts(olt_id=olt_id).get(olt_id, OnuCounts()),
         OltData.objects.filter(olt_id=olt_id).count(),
     )
-    measured = load_feasibility([olt_id]).get(olt_id)
+    measured = feasibility.load_feasibility([olt_id]).get(olt_id)
     return {
         "runs": [{"line": line, "stage": _stage(line)} for line in load_nodes(olt_id, now)],
         "onus": onus,
@@ -156,8 +136,8 @@ class JobsForm(forms.Form):
     def bill(self, name: str, *, round_trip_seconds: float) -> dict[str, Any]:
         """Sum up the cost of the choice; invalid inputs are ignored."""
         values = self._values()
-        costs = load_job_costs(self.definition, OltSize(values["onus"], round_trip_seconds))
-        found = judge_choice(name, self.definition, self.intervals(), costs)
+        costs = feasibility.load_job_costs(self.definition, feasibility.OltSize(values["onus"], round_trip_seconds))
+        found = feasibility.judge_choice(name, self.definition, self.intervals(), costs)
         rows = list(self._rows(costs))
         percent = found.judged.share * 100
         return {
@@ -166,7 +146,7 @@ class JobsForm(forms.Form):
             "percent": percent,
             "width": round(min(percent, 100.0), 1),
             "fits": found.judged.fits,
-            "words": [] if found.judged.fits else list(words_of(found))[1:],
+            "words": [] if found.judged.fits else list(feasibility.words_of(found))[1:],
             "is_measured": any(row["cost"].is_measured for row in rows),
         }
 
@@ -175,12 +155,12 @@ class JobsForm(forms.Form):
         suggested = {name: field.initial for name, field in self.fields.items()}
         return {**suggested, **getattr(self, "cleaned_data", {})} if self.is_bound else suggested
 
-    def _rows(self, costs: Mapping[str, JobCost]) -> Iterator[dict[str, Any]]:
+    def _rows(self, costs: Mapping[str, feasibility.JobCost]) -> Iterator[dict[str, Any]]:
         """Yield each job with its inputs and its cost; a chain member runs at its master's interval."""
         values = self._values()
         for master in (job for job in self.definition.jobs if job.chain_of is None):
             seconds = values[_every(master)]
-            for job in (master, *members_of(self.definition, master.slug)):
+            for job in (master, *feasibility.members_of(self.definition, master.slug)):
                 is_chosen, cost = bool(values[_ticked(job)] and values[_ticked(master)]), costs[job.slug]
                 yield {
                     "name": ready_name(job.name),
@@ -192,8 +172,8 @@ class JobsForm(forms.Form):
                     "runs_per_day": SECONDS_PER_HOUR / seconds * HOURS_PER_DAY,
                     "cost": cost,
                     "seconds_per_hour": cost.seconds_per_hour(seconds) if is_chosen else 0.0,
-                    "minimum_seconds": safe_minimum_seconds(self.definition, [job]),
-                    "is_live": is_live(self.definition, job),
+                    "minimum_seconds": feasibility.safe_minimum_seconds(self.definition, [job]),
+                    "is_live": feasibility.is_live(self.definition, job),
                 }
 
 
@@ -207,12 +187,12 @@ def _every(job: Job) -> str:
 
 def _intervals(definition: Definition, master: Job) -> list[tuple[int, str]]:
     """Offer the usual intervals, none shorter than the job and its chain allow."""
-    minimum = safe_minimum_seconds(definition, [master, *members_of(definition, master.slug)])
+    minimum = feasibility.safe_minimum_seconds(definition, [master, *feasibility.members_of(definition, master.slug)])
     offered = {seconds for seconds in NICE_INTERVALS_SECONDS if seconds >= minimum} | {master.interval_seconds}
     return [(seconds, length_of_time(seconds)) for seconds in sorted(offered)]
 
 
-_TEXTS = ("name", "host", "v3_user", *SECRET_COLUMNS)
+_TEXTS = ("name", "host", "v3_user", *olt_entry.SECRET_COLUMNS)
 VERSIONS = [
     (SnmpVersionChoice.V2C.value, gettext_lazy("SNMPv2c: what most OLTs use")),
     (SnmpVersionChoice.V3.value, gettext_lazy("SNMPv3: with a user and keys")),
@@ -252,11 +232,11 @@ class OltDetails(forms.Form):
     )
     v3_user = forms.CharField(label=gettext_lazy("User"), required=False, strip=True)
     v3_auth_protocol = forms.ChoiceField(
-        label=gettext_lazy("Authentication"), choices=protocol_choices(AUTH_PROTOCOLS), required=False
+        label=gettext_lazy("Authentication"), choices=protocol_choices(olt_entry.AUTH_PROTOCOLS), required=False
     )
     v3_auth_key = SecretInput(gettext_lazy("Authentication key"), help_text="")
     v3_priv_protocol = forms.ChoiceField(
-        label=gettext_lazy("Privacy"), choices=protocol_choices(PRIV_PROTOCOLS), required=False
+        label=gettext_lazy("Privacy"), choices=protocol_choices(olt_entry.PRIV_PROTOCOLS), required=False
     )
     v3_priv_key = SecretInput(gettext_lazy("Privacy key"), help_text="")
 
@@ -280,7 +260,7 @@ class OltDetails(forms.Form):
             for name in ("host", "port", "v3_user", "v3_auth_protocol", "v3_priv_protocol"):
                 self.fields[name].initial = getattr(olt, name)
             self.fields["version"].initial = olt.snmp_version
-            for name in SECRET_COLUMNS:
+            for name in olt_entry.SECRET_COLUMNS:
                 if getattr(olt, f"has_{name}", False):
                     self.fields[name].help_text = STAYS_WHEN_EMPTY
 
@@ -301,8 +281,8 @@ class OltDetails(forms.Form):
         """Check each field with the inventory's rules, then the device and the credentials."""
         values = super().clean() or {}
         texts = {column: values.get(column, "") for column in _TEXTS}
-        secrets = {column: Secret(texts[column]) for column in SECRET_COLUMNS}
-        text_faults = find_faults(OltEntry(**{**texts, **secrets}), vendors=(), groups=())
+        secrets = {column: Secret(texts[column]) for column in olt_entry.SECRET_COLUMNS}
+        text_faults = olt_entry.find_faults(olt_entry.OltEntry(**{**texts, **secrets}), vendors=(), groups=())
         for fault in text_faults:
             # The field itself reports a missing value.
             if values.get(fault.column):
@@ -321,7 +301,7 @@ class OltDetails(forms.Form):
                 self._blame(*fault)
         return values
 
-    def as_entry(self) -> OltEntry:
+    def as_entry(self) -> olt_entry.OltEntry:
         """Return the form as an inventory entry, without the fields of other SNMP versions."""
         values = self.cleaned_data
         is_v3 = values["version"] == SnmpVersionChoice.V3
@@ -329,18 +309,18 @@ class OltDetails(forms.Form):
             "name": self.olt.name if self.olt else values["name"],
             "host": values["host"],
             "port": str(values["port"]),
-            "vendor": AUTO,
+            "vendor": olt_entry.AUTO,
             "version": values["version"],
             "group": values["group"].name if values.get("group") else "",
         }
         if not is_v3:
-            return OltEntry(**shared, community=Secret(values["community"]))
-        return OltEntry(
+            return olt_entry.OltEntry(**shared, community=Secret(values["community"]))
+        return olt_entry.OltEntry(
             **shared,
             v3_user=values["v3_user"],
-            v3_auth_protocol=values["v3_auth_protocol"] or NONE,
+            v3_auth_protocol=values["v3_auth_protocol"] or olt_entry.NONE,
             v3_auth_key=Secret(values["v3_auth_key"]),
-            v3_priv_protocol=values["v3_priv_protocol"] or NONE,
+            v3_priv_protocol=values["v3_priv_protocol"] or olt_entry.NONE,
             v3_priv_key=Secret(values["v3_priv_key"]),
         )
 
@@ -361,8 +341,8 @@ class OltDetails(forms.Form):
             taken = _('OLT "%(owner)s" already has address %(address)s port %(port)s') % place
             self._blame("host", taken if is_seen else _("this address and port are taken"))
 
-    def _credential_faults(self, values: dict[str, Any]) -> Iterator[Fault]:
-        given = [name for name in SECRET_COLUMNS if values[name]]
+    def _credential_faults(self, values: dict[str, Any]) -> Iterator[olt_entry.Fault]:
+        given = [name for name in olt_entry.SECRET_COLUMNS if values[name]]
         stored = stored_secrets(self.olt) if self.olt else []
         before = self.olt.place if self.olt else None
         is_moved = before is not None and before.is_left_for(before._replace(host=values["host"], port=values["port"]))
@@ -388,7 +368,7 @@ _FORGOTTEN: dict[str, Any] = {"sys_object_id": "", "sys_name": "", "sys_descr": 
 @for_admins
 def add(request: HttpRequest) -> HttpResponse:
     """Add an OLT and test it at once; nothing else is polled until jobs are chosen."""
-    given = {"host": request.GET.get("host", "")[:MAX_HOST]}
+    given = {"host": request.GET.get("host", "")[: olt_entry.MAX_HOST]}
     form = OltDetails(request.POST or None, scope=scope_of(request.user), initial=given)
     if form.is_valid() and (olt := _save_new(request, form)) is not None:
         return redirect("olt-setup", olt.pk)

@@ -21,19 +21,9 @@ from facho.dashboard.shared.table import posted_ids
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.models import OnuEvent, Outage, PonPort
 from facho.onus.words import EventKinds
+from facho.plant import tree
 from facho.plant.models import AttachmentSources, LightFinding, OnuAttachment, OnuBox, TreeCorrection
 from facho.plant.store import all_findings, describe_finding
-from facho.plant.tree import (
-    ONE_CUT,
-    SHARED_KINDS,
-    TREE_EVENTS,
-    NoSuchBox,
-    PlacedBox,
-    correct_tree,
-    load_cuts,
-    load_tree,
-    remove_correction,
-)
 from facho.polling.domain.light import COMMON_ONUS
 from facho.polling.domain.outages import POWER_LOST
 
@@ -43,7 +33,7 @@ DOT, DOTS_IN_A_ROW, LEFT = 22, 16, 46
 
 def load_port_tree(port: PonPort, now: datetime) -> dict[str, Any] | None:
     """Draw which ONUs seem to share a box, the nearest box first; None while it is unknown. Eight queries."""
-    placed = load_tree(port.pk)
+    placed = tree.load_tree(port.pk)
     if not placed:
         return None
     lines = _load_lines(placed)
@@ -60,7 +50,7 @@ def load_port_tree(port: PonPort, now: datetime) -> dict[str, Any] | None:
     }
 
 
-def _load_lines(placed: Sequence[PlacedBox]) -> dict[int, OnuLine]:
+def _load_lines(placed: Sequence[tree.PlacedBox]) -> dict[int, OnuLine]:
     onu_ids = [onu_id for box in placed for onu_id in box.onu_ids]
     return {line.id: line for line in rows_of(listed_onus().filter(id__in=onu_ids))}
 
@@ -80,7 +70,7 @@ def _changes(port: PonPort, lines: dict[int, OnuLine]) -> list[dict[str, Any]]:
 
 def _events(port: PonPort, now: datetime) -> list[dict[str, Any]]:
     """What the boxes were inferred from, the last first; each leads to its plot or its course."""
-    shared = all_findings().filter(pon_port=port, kind__in=SHARED_KINDS).order_by("-since")[:TREE_EVENTS]
+    shared = all_findings().filter(pon_port=port, kind__in=tree.SHARED_KINDS).order_by("-since")[: tree.TREE_EVENTS]
     found: list[dict[str, Any]] = [
         {
             "at": each.since,
@@ -90,17 +80,17 @@ def _events(port: PonPort, now: datetime) -> list[dict[str, Any]]:
         }
         for each in shared
     ]
-    for cut in load_cuts(port.pk):
+    for cut in tree.load_cuts(port.pk):
         if cut.affected >= COMMON_ONUS:
             words = ngettext("%s ONU down together", "%s ONUs down together", cut.affected) % cut.affected
             address = reverse("outage", args=[cut.pk])
             found.append({"at": cut.started_at, "words": words, "url": address, "cause": cut})
-    return sorted(found, key=lambda each: each["at"], reverse=True)[:TREE_EVENTS]
+    return sorted(found, key=lambda each: each["at"], reverse=True)[: tree.TREE_EVENTS]
 
 
 def load_box_evidence(port: PonPort, number: int, now: datetime) -> dict[str, Any] | None:
     """Load what a box rests on; None if the tree has no such box any more. Ten queries and one for each cut."""
-    placed = load_tree(port.pk)
+    placed = tree.load_tree(port.pk)
     mine = next((box for box in placed if box.number == number), None)
     if mine is None:
         return None
@@ -150,7 +140,7 @@ def _who(port: PonPort, cause: LightFinding | Outage, lines: dict[int, OnuLine])
         hit = {onu_id for onu_id, is_hit in members.items() if is_hit}
         return hit, members.keys() - hit
     downs = OnuEvent.objects.filter(
-        pon_port=port, kind=EventKinds.DOWN, at__gte=cause.started_at, at__lte=cause.started_at + ONE_CUT
+        pon_port=port, kind=EventKinds.DOWN, at__gte=cause.started_at, at__lte=cause.started_at + tree.ONE_CUT
     )
     down = dict(downs.order_by("-at").values_list("onu_id", "cause"))
     hit = {onu_id for onu_id, why in down.items() if why not in POWER_LOST}
@@ -168,7 +158,7 @@ def tree_box(request: HttpRequest, pon_port_id: int, number: int) -> HttpRespons
     return render(request, "light/tree_box.html", {"here": "olts", "now": now, "port": port, "box": evidence})
 
 
-def _box(box: PlacedBox, lines: dict[int, OnuLine], top: int) -> dict[str, Any]:
+def _box(box: tree.PlacedBox, lines: dict[int, OnuLine], top: int) -> dict[str, Any]:
     its = [lines[onu_id] for onu_id in box.onu_ids if onu_id in lines]
     metres = sorted(line.distance_m for line in its if line.distance_m is not None)
     distance = f"{number_format(metres[0])}–{number_format(metres[-1])} m" if metres else _("distance unknown")  # noqa: RUF001 a range
@@ -208,16 +198,16 @@ def tree_correct(request: HttpRequest, pon_port_id: int) -> HttpResponse:
         found = TreeCorrection.objects.filter(pon_port=port, id=int(removed)) if removed.isdecimal() else None
         correction = found.first() if found is not None else None
         if correction is not None:
-            remove_correction(correction, who=request.user)
+            tree.remove_correction(correction, who=request.user)
             messages.success(request, _("Correction removed."))
     else:
         target = request.POST.get("target", "")
         try:
             onu_ids = posted_ids(request)
-            correct_tree(
+            tree.correct_tree(
                 port, onu_ids, int(target) if target.isdecimal() else None, who=request.user, now=timezone.now()
             )
             messages.success(request, _("Tree corrected. This overrides what is inferred until it is removed."))
-        except NoSuchBox as problem:
+        except tree.NoSuchBox as problem:
             messages.error(request, str(problem))
     return redirect(f"{reverse('port', args=(port.olt_id, port.frame, port.slot, port.port))}#tree")

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from facho.dashboard.olt.views import find_olt
-from facho.dashboard.onu.plot import Plot, PlotCurve, csv_of, curve_of, draw_amounts, question_of
+from facho.dashboard.onu.plot import PlotCurve, csv_of, curve_of, draw_amounts, question_of
 from facho.dashboard.shared.page import for_users, is_part
 from facho.dashboard.shared.plot_range import PlotRange, lead_on, range_of
 from facho.hosts.models import OltData
@@ -62,15 +62,6 @@ _WAYS: Mapping[str, Promise] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FigurePlot:
-    key: str
-    title: str
-    plot: Plot
-    # Rows that have values and no curve.
-    more: int
-
-
 def load_figure_curves(olt_id: int, rows: Sequence[FigureRow], shown: PlotRange) -> list[tuple[FigureRow, PlotCurve]]:
     """Load rows of an OLT's tables over time; three queries, none if there are no rows."""
     metrics = find_metrics({row.name for row in rows}) if rows else {}
@@ -112,7 +103,7 @@ def load_figures(olt_id: int, names: Collection[str]) -> list[FigureRow]:
     ]
 
 
-def load_plots(olt_id: int, shown: PlotRange) -> list[FigurePlot]:
+def load_plots(olt_id: int, shown: PlotRange) -> list[dict[str, Any]]:
     """Draw each group, the rows with the highest values first; four queries."""
     rows = load_figures(olt_id, [name for group in GROUPS for name in group.names])
     found = load_figure_curves(olt_id, rows, shown)
@@ -121,8 +112,10 @@ def load_plots(olt_id: int, shown: PlotRange) -> list[FigurePlot]:
         curves = [curve for row, curve in found if row.name in group.names]
         if curves:
             curves.sort(key=lambda curve: -float(np.nanmax(curve.highest)))
+            plot = draw_amounts(shown, distinct_curves(curves))
+            # Rows that have values and no curve.
             more = max(len(curves) - MAX_CURVES, 0)
-            plots.append(FigurePlot(group.key, str(group.title), draw_amounts(shown, distinct_curves(curves)), more))
+            plots.append({"key": group.key, "title": group.title, "plot": plot, "more": more})
     return plots
 
 
@@ -139,7 +132,7 @@ def olt_history(request: HttpRequest, olt_id: int) -> HttpResponse:
         "now": shown.now,
         "plots": plots,
         # What the choice of a period asks, even if there is nothing to draw.
-        "plot": plots[0].plot if plots else draw_amounts(shown, ()),
+        "plot": plots[0]["plot"] if plots else draw_amounts(shown, ()),
         "seconds": REFRESH_SECONDS,
         "part_url": reverse("olt-history", args=(olt.id,)),
         "csv_url": reverse("olt-csv", args=(olt.id,)),

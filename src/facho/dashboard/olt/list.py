@@ -22,14 +22,7 @@ from django.views.decorators.http import require_POST, require_safe
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.settings.olts import groups_in
-from facho.dashboard.shared.olt_rows import (
-    OltLine,
-    load_late_olts,
-    load_olt_rows,
-    load_onu_counts,
-    load_paused,
-    ranked_olts,
-)
+from facho.dashboard.shared import olt_rows
 from facho.dashboard.shared.page import (
     ListFilter,
     choice_field,
@@ -91,14 +84,14 @@ class OltFilterForm(ListFilter):
                 return olts.filter(enabled=True, reachability=state)
 
 
-def _draw_name(line: OltLine, now: datetime) -> SafeString:
+def _draw_name(line: olt_rows.OltLine, now: datetime) -> SafeString:
     address = reverse("olt", args=[line.id])
     return format_html(
         '<a id="olt-{}" href="{}">{}</a> <span class="muted mono">{}</span>', line.id, address, line.name, line.address
     )
 
 
-def _draw_state(line: OltLine, now: datetime) -> SafeString:
+def _draw_state(line: olt_rows.OltLine, now: datetime) -> SafeString:
     words = _("disabled") if line.state == DISABLED else line.state_words
     state = format_html('<span class="mark {}">{}</span>', line.state, words)
     if line.paused_until:
@@ -106,13 +99,13 @@ def _draw_state(line: OltLine, now: datetime) -> SafeString:
     return state
 
 
-def _draw_onus(line: OltLine, now: datetime) -> SafeString | str:
+def _draw_onus(line: olt_rows.OltLine, now: datetime) -> SafeString | str:
     if not line.onus.total:
         return ""
     return format_html('{}<span class="muted">/{}</span>', line.onus.online, line.onus.total)
 
 
-def _draw_next(line: OltLine, now: datetime) -> SafeString | str:
+def _draw_next(line: olt_rows.OltLine, now: datetime) -> SafeString | str:
     if line.paused_until:
         return format_html("{} {}", _("pause ends"), due(line.paused_until, now))
     return due(line.next_run_at, now) if line.next_run_at else ""
@@ -163,18 +156,18 @@ def olts_page(request: HttpRequest) -> HttpResponseBase:
     """List the OLTs in scope; those in trouble first, unless another order is chosen."""
     scope, now, choice = scope_of(request.user), timezone.now(), OLT_TABLE.choose(request.GET)
     form = OltFilterForm(request.GET, scope)
-    olts = form.narrow(scope.narrow(ranked_olts(), ""), now)
+    olts = form.narrow(scope.narrow(olt_rows.ranked_olts(), ""), now)
     ordered = olts if choice.sort in ("trouble", "-trouble") else OLT_TABLE.sort(olts, choice)
-    counts, paused, late = load_onu_counts(scope), load_paused(now), load_late_olts(now)
+    counts, paused, late = olt_rows.load_onu_counts(scope), olt_rows.load_paused(now), olt_rows.load_late_olts(now)
     if is_export(request):
-        return export_table(request, OLT_TABLE, [load_olt_rows(list(ordered), counts, paused, late)])
+        return export_table(request, OLT_TABLE, [olt_rows.load_olt_rows(list(ordered), counts, paused, late)])
     page = Paginator(ordered, OLTS_PER_PAGE).get_page(request.GET.get(PAGE))
     context = {
         "here": "olts",
         "now": now,
         "form": form,
         "page": page,
-        "table": OLT_TABLE.draw(choice, load_olt_rows(page, counts, paused, late), now),
+        "table": OLT_TABLE.draw(choice, olt_rows.load_olt_rows(page, counts, paused, late), now),
         "query": choice.with_page(),
         "choice": choice,
         "may_operate": may_operate(request),

@@ -46,18 +46,7 @@ from facho.dashboard.shared.table import MAX_QUERY_LETTERS, posted_ids, table_co
 from facho.dashboard.traps.views import load_said
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.infrastructure.spreadsheet import FILE_TYPES
-from facho.onus import raw_values
-from facho.onus.customers import (
-    COORDINATES,
-    FIELDS,
-    CustomerForm,
-    Imported,
-    change_tags,
-    plan_file,
-    read_file,
-    save_customers,
-    tidy_tags,
-)
+from facho.onus import customers, raw_values
 from facho.onus.events import all_events, load_page
 from facho.onus.models import Onu, OnuCustomer, OnuData, OnuReading, Outage, PonPort
 from facho.onus.search import MANY, shown_onus
@@ -311,11 +300,11 @@ def _save_selected(request: HttpRequest, kind: str, query: QueryDict, back: str)
 
 
 def _tag_selected(request: HttpRequest, onu_ids: list[int], act: str, now: datetime) -> None:
-    tag = tidy_tags(request.POST.get("tag", "").replace(",", " "))[:MAX_TAG_LETTERS]
+    tag = customers.tidy_tags(request.POST.get("tag", "").replace(",", " "))[:MAX_TAG_LETTERS]
     if not tag:
         messages.error(request, _("Nothing was done: enter the tag."))
         return
-    changed = change_tags(onu_ids, who=request.user, now=now, **{"add" if act == "tag" else "remove": tag})
+    changed = customers.change_tags(onu_ids, who=request.user, now=now, **{"add" if act == "tag" else "remove": tag})
     if changed.full:
         messages.error(request, _("%s ONUs have no room for another tag.") % changed.full)
     request.session.pop(BOXES_UNDO, None)
@@ -350,7 +339,7 @@ def undo_last(request: HttpRequest, now: datetime) -> None:
     if last:
         ids = scope_of(request.user).narrow(Onu.objects.filter(pk__in=last["ids"])).values_list("pk", flat=True)
         back = {"remove" if last["was"] == "tag" else "add": last["tag"]}
-        changed = change_tags(list(ids), who=request.user, now=now, **back)
+        changed = customers.change_tags(list(ids), who=request.user, now=now, **back)
         messages.success(request, _("Undone on %s ONUs.") % len(changed.onu_ids))
 
 
@@ -501,20 +490,20 @@ def onu_reading(request: HttpRequest, onu_id: int) -> HttpResponse:
 def onu_customer(request: HttpRequest, onu_id: int) -> HttpResponse:
     onu = find_onu(request, onu_id)
     stored: OnuCustomer | None = getattr(onu, "customer", None)
-    before = {name: getattr(stored, name, "") for name in FIELDS}
-    form = CustomerForm(request.POST or None, instance=stored or OnuCustomer(onu=onu))
+    before = {name: getattr(stored, name, "") for name in customers.FIELDS}
+    form = customers.CustomerForm(request.POST or None, instance=stored or OnuCustomer(onu=onu))
     if request.method == "POST" and form.is_valid():
         with transaction.atomic():
             saved = form.save()
-            words = changed_words(before, {name: form.cleaned_data[name] for name in FIELDS})
+            words = changed_words(before, {name: form.cleaned_data[name] for name in customers.FIELDS})
             record(request.user, saved, Action.CHANGED if stored else Action.ADDED, words)
         messages.success(request, _("Customer saved."))
         return redirect("onu", onu_id=onu.id)
     return render(request, "onu/customer.html", {"here": "onus", "onu": onu, "form": form})
 
 
-def import_customers(content: bytes, **wishes: Any) -> Imported:
-    return save_customers(read_file(content), **wishes)
+def import_customers(content: bytes, **wishes: Any) -> customers.Imported:
+    return customers.save_customers(customers.read_file(content), **wishes)
 
 
 IMPORT = ImportPage(
@@ -530,12 +519,12 @@ IMPORT = ImportPage(
         "Nothing was imported: some customers changed meanwhile. Check the changes below again."
     ),
     saved=gettext_lazy("%(written)s customers written, %(unchanged)s unchanged, %(left_out)s left out"),
-    plan=plan_file,
+    plan=customers.plan_file,
     save=import_customers,
     context={
         "here": "settings",
         "place": "customers",
-        "columns": [name for name in FIELDS if name not in COORDINATES],
+        "columns": [name for name in customers.FIELDS if name not in customers.COORDINATES],
     },
 )
 

@@ -50,18 +50,8 @@ from facho.dashboard.shared.table import (
     time_value,
 )
 from facho.dashboard.templatetags.facho_words import length_of_time, when
+from facho.onus import outages as outage_store
 from facho.onus.models import Outage
-from facho.onus.outages import (
-    MemberChange,
-    Neighbours,
-    breaks_of,
-    departures,
-    describe_breaks,
-    load_changes,
-    load_neighbours,
-    load_port_counts_of,
-    onus_of,
-)
 from facho.onus.shown_state import PortCounts
 from facho.onus.words import OutageCauses, OutageScopes
 from facho.plant.map import describe_break, explain_break, load_break
@@ -175,7 +165,7 @@ def _draw_moments(moments: Sequence[OutageMoment], scale: Scale) -> list[dict[st
 @dataclass(frozen=True, slots=True)
 class Findings:
     evidence: Evidence | None = None
-    neighbours: Neighbours | None = None
+    neighbours: outage_store.Neighbours | None = None
     port: PortCounts | None = None
     olts: int = 0
 
@@ -235,7 +225,7 @@ def _seconds(evidence: Evidence) -> float:
     return evidence.spread.total_seconds()
 
 
-def _beside(neighbours: Neighbours) -> str:
+def _beside(neighbours: outage_store.Neighbours) -> str:
     if not neighbours.ports:
         return _("No other port of the card has ONUs.")
     values = {"n": neighbours.ports, "out": neighbours.out}
@@ -254,14 +244,14 @@ def _beside(neighbours: Neighbours) -> str:
 
 def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> dict[str, Any]:
     """Load everything about an outage loaded with its names; at most ten queries."""
-    changes = load_changes(outage) if outage.scope in _COUNTED else []
+    changes = outage_store.load_changes(outage) if outage.scope in _COUNTED else []
     findings = _find_out(outage, changes)
     seen = with_names(scope.narrow(Outage.objects.all()))
     found = load_break(outage)
     return {
         "row": outage,
         # When service was back in between; empty unless it recurred.
-        "breaks": describe_breaks(breaks_of(outage), started_at=outage.started_at),
+        "breaks": outage_store.describe_breaks(outage_store.breaks_of(outage), started_at=outage.started_at),
         "meaning": meaning_of(outage.cause, findings),
         "evidence": evidence_lines(findings),
         # Where the fibre broke, and the numbers behind it; empty where that is no question.
@@ -273,20 +263,20 @@ def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> dict[str, Any]
     }
 
 
-def _find_out(outage: Outage, changes: list[MemberChange]) -> Findings:
+def _find_out(outage: Outage, changes: list[outage_store.MemberChange]) -> Findings:
     if outage.scope not in _COUNTED:
         return Findings(olts=outage.affected_olts)
-    evidence = weigh_departures(departures(changes), load_gasps(outage))
+    evidence = weigh_departures(outage_store.departures(changes), load_gasps(outage))
     if outage.scope == OutageScopes.CARD:
         return Findings(evidence)
     # How the port is now says nothing of an outage that is over.
-    port = None if outage.ended_at else load_port_counts_of(outage)
-    return Findings(evidence, load_neighbours(outage), port)
+    port = None if outage.ended_at else outage_store.load_port_counts_of(outage)
+    return Findings(evidence, outage_store.load_neighbours(outage), port)
 
 
-def _draw(outage: Outage, changes: Sequence[MemberChange], now: datetime) -> dict[str, Any]:
+def _draw(outage: Outage, changes: Sequence[outage_store.MemberChange], now: datetime) -> dict[str, Any]:
     moments = [(outage.started_at, _("began"))]
-    for pause in breaks_of(outage):
+    for pause in outage_store.breaks_of(outage):
         moments += [(pause.ended_at, _("service back")), (pause.resumed_at, _("out again"))]
     if outage.acknowledged_at:
         words = _("acknowledged by %(who)s") % {"who": who_acknowledged(outage)}
@@ -306,7 +296,7 @@ def load_outage_onus(outage: Outage, page: str) -> dict[str, Any]:
     number = min(int(page), LAST_PAGE) if page.isascii() and page.isdigit() and int(page) else 1
     first = (number - 1) * ONUS_PER_PAGE
     # No total is counted: one more says whether there is another page.
-    found = list(onus_of(outage).select_related("customer")[first : first + ONUS_PER_PAGE + 1])
+    found = list(outage_store.onus_of(outage).select_related("customer")[first : first + ONUS_PER_PAGE + 1])
     shown = found[:ONUS_PER_PAGE]
     rows = list(zip(rows_of(shown), map(cause_of, shown), strict=True))
     return {"rows": rows, "number": number, "has_more": len(found) > ONUS_PER_PAGE}

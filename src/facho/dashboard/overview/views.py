@@ -15,18 +15,9 @@ from facho.accounts.scope import OltScope, scope_of
 from facho.alerts.store import load_is_no_one_notified
 from facho.dashboard.first_run.progress import load_unfinished
 from facho.dashboard.onu.list import listed_onus, load_latest_changes, plain_table
+from facho.dashboard.shared import olt_rows
 from facho.dashboard.shared.hour import load_hour_quotas, load_timeline
 from facho.dashboard.shared.light import WEAKEST_CDBM
-from facho.dashboard.shared.olt_rows import (
-    add_up,
-    draw_shares,
-    load_late_olts,
-    load_olt_counts,
-    load_olt_page,
-    load_olt_rows,
-    load_onu_counts,
-    load_paused,
-)
 from facho.dashboard.shared.outages import load_outages_now
 from facho.dashboard.shared.page import for_users
 from facho.executions.run import FAILURES_IN_SHORT
@@ -75,7 +66,7 @@ def load_suspended(scope: OltScope) -> dict[str, Any]:
 @for_users
 def overview(request: HttpRequest) -> HttpResponse:
     now, scope = timezone.now(), scope_of(request.user)
-    page = load_olt_page(request.GET.get("page", ""), scope)
+    page = olt_rows.load_olt_page(request.GET.get("page", ""), scope)
     context = _live_context(page, scope, now) | _hour_context(page, scope, now) | _undone_context(request, scope)
     return render(request, "overview/overview.html", context)
 
@@ -84,7 +75,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 @for_users
 def overview_live(request: HttpRequest) -> HttpResponse:
     scope = scope_of(request.user)
-    context = _live_context(load_olt_page(request.GET.get("page", ""), scope), scope, timezone.now())
+    context = _live_context(olt_rows.load_olt_page(request.GET.get("page", ""), scope), scope, timezone.now())
     return render(request, "overview/live.html", context | _undone_context(request, scope))
 
 
@@ -93,25 +84,25 @@ def overview_live(request: HttpRequest) -> HttpResponse:
 def overview_hour(request: HttpRequest) -> HttpResponse:
     """Render quotas and plans, which change with each coordinator pass."""
     scope = scope_of(request.user)
-    context = _hour_context(load_olt_page(request.GET.get("page", ""), scope), scope, timezone.now())
+    context = _hour_context(olt_rows.load_olt_page(request.GET.get("page", ""), scope), scope, timezone.now())
     return render(request, "overview/hour.html", context)
 
 
 def _live_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, Any]:
-    onu_counts, late = load_onu_counts(scope), load_late_olts(now)
-    total = add_up(onu_counts.values())
+    onu_counts, late = olt_rows.load_onu_counts(scope), olt_rows.load_late_olts(now)
+    total = olt_rows.add_up(onu_counts.values())
     polling = PollerManager.get_stats(now, queue_count=QUEUE_LINES, scope=scope)
-    paused = load_paused(now)
+    paused = olt_rows.load_paused(now)
     lines_left = QUEUE_LINES - len(polling.queue.next_nodes)
     retries = polling.queue.retries[: max(lines_left, 0)]
     return {
         "here": "overview",
         "now": now,
-        "olts": load_olt_counts(late, scope),
+        "olts": olt_rows.load_olt_counts(late, scope),
         "outages": load_outages_now(scope),
         "suspended": load_suspended(scope),
         "onus": total,
-        "onu_shares": draw_shares(total),
+        "onu_shares": olt_rows.draw_shares(total),
         "polling": polling,
         "saturated_above": SATURATED_ABOVE,
         "saturation_width": 100 - SATURATED_ABOVE,
@@ -119,7 +110,7 @@ def _live_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, 
         "retries": retries,
         "coming": load_coming_runs(now, scope, count=lines_left - len(retries)),
         "page": page,
-        "olt_rows": load_olt_rows(page, onu_counts, paused, late),
+        "olt_rows": olt_rows.load_olt_rows(page, onu_counts, paused, late),
         "paused": paused,
         "changes": load_latest_changes(CHANGE_LINES, scope),
     }
@@ -168,19 +159,21 @@ def load_weakest(count: int, scope: OltScope) -> dict[str, Any]:
 
 def _context(request: HttpRequest) -> dict[str, Any]:
     now, scope = timezone.now(), scope_of(request.user)
-    onu_counts, late = load_onu_counts(scope), load_late_olts(now)
-    total = add_up(onu_counts.values())
+    onu_counts, late = olt_rows.load_onu_counts(scope), olt_rows.load_late_olts(now)
+    total = olt_rows.add_up(onu_counts.values())
     return {
         "now": now,
-        "olts": load_olt_counts(late, scope),
+        "olts": olt_rows.load_olt_counts(late, scope),
         "outages": load_outages_now(scope),
         "onus": total,
-        "onu_shares": draw_shares(total),
+        "onu_shares": olt_rows.draw_shares(total),
         "polling": PollerManager.get_stats(now, queue_count=0, scope=scope),
         "saturated_above": SATURATED_ABOVE,
         "saturation_width": 100 - SATURATED_ABOVE,
         # Those in trouble come first.
-        "olt_rows": load_olt_rows(load_olt_page("", scope), onu_counts, load_paused(now), late)[:WALL_LINES],
+        "olt_rows": olt_rows.load_olt_rows(
+            olt_rows.load_olt_page("", scope), onu_counts, olt_rows.load_paused(now), late
+        )[:WALL_LINES],
         "weakest": load_weakest(WALL_LINES, scope),
         "changes": load_latest_changes(WALL_LINES, scope),
     }

@@ -51,18 +51,7 @@ from facho.dashboard.shared.table import (
 )
 from facho.hosts.inventory import InventoryError
 from facho.onus.models import PonPort
-from facho.plant.boxes import (
-    delete_box,
-    delete_zone,
-    facts_of,
-    plan_inferred,
-    put_on_box,
-    save_entries,
-    save_inferred,
-    visible_boxes,
-    visible_zones,
-    words_of_port,
-)
+from facho.plant import boxes as plant_boxes
 from facho.plant.entries import COLUMNS, NAME, EntryType, Given, read_entry
 from facho.plant.files import KINDS, answer_plant, import_plant, plan_file
 from facho.plant.map import BoxCounts, count_onus, load_box_breaks, load_box_findings
@@ -159,7 +148,7 @@ BOX_TABLE = ListTable(
         TableColumn(
             "port",
             gettext_lazy("PON port"),
-            lambda line: words_of_port(line.box.pon_port) if line.box.pon_port else "",
+            lambda line: plant_boxes.words_of_port(line.box.pon_port) if line.box.pon_port else "",
             look="mono",
         ),
         TableColumn(
@@ -218,7 +207,7 @@ def find_box(request: HttpRequest, box_id: int) -> Box:
 
 
 def _named_boxes(scope: OltScope) -> QuerySet[Box]:
-    return visible_boxes(scope).select_related("zone", "parent", "pon_port__olt")
+    return plant_boxes.visible_boxes(scope).select_related("zone", "parent", "pon_port__olt")
 
 
 @require_safe
@@ -241,7 +230,7 @@ def box_page(request: HttpRequest, box_id: int) -> HttpResponse:
         "table": plain_table(onus[:MOST_ONUS]),
         "onus": count,
         "is_overfull": box.outputs is not None and count + len(fed) > box.outputs,
-        "port_words": words_of_port(box.pon_port) if box.pon_port else "",
+        "port_words": plant_boxes.words_of_port(box.pon_port) if box.pon_port else "",
         "may_operate": may_operate(request),
         "findings": [light_line(each, now) for each in load_box_findings(box, now)],
         "breaks": load_box_breaks(box),
@@ -249,22 +238,21 @@ def box_page(request: HttpRequest, box_id: int) -> HttpResponse:
     return render(request, "plant/box.html", context)
 
 
+def _typed_field(label: Any, max_length: int, help_text: Any = "", **attributes: str) -> forms.CharField:
+    widget = forms.TextInput(attrs={**attributes, "autocomplete": "off"})
+    return forms.CharField(label=label, required=False, max_length=max_length, help_text=help_text, widget=widget)
+
+
 class PlantForm(forms.Form):
     kind_of_entry = EntryType.ZONE
     name = forms.CharField(label=gettext_lazy("Name"), max_length=80)
-    latitude = forms.CharField(
-        label=gettext_lazy("Latitude"),
-        required=False,
-        max_length=60,
-        help_text=gettext_lazy("Degrees, such as 4.609710. Both may be pasted here, as in 4.609710, -74.081750."),
-        widget=forms.TextInput(attrs={"inputmode": "text", "autocomplete": "off"}),
+    latitude = _typed_field(
+        gettext_lazy("Latitude"),
+        60,
+        gettext_lazy("Degrees, such as 4.609710. Both may be pasted here, as in 4.609710, -74.081750."),
+        inputmode="text",
     )
-    longitude = forms.CharField(
-        label=gettext_lazy("Longitude"),
-        required=False,
-        max_length=60,
-        widget=forms.TextInput(attrs={"inputmode": "text", "autocomplete": "off"}),
-    )
+    longitude = _typed_field(gettext_lazy("Longitude"), 60, inputmode="text")
 
     def __init__(self, data: Any = None, *, initial: dict[str, Any] | None = None) -> None:
         super().__init__(data, initial=initial, auto_id="plant-%s", label_suffix="")
@@ -282,7 +270,7 @@ class PlantForm(forms.Form):
             elif self._is_taken(str(entry.key)):
                 self.add_error(NAME, _("This name is taken."))
                 return False
-            save_entries([entry], who=request.user, scope=scope_of(request.user), now=timezone.now())
+            plant_boxes.save_entries([entry], who=request.user, scope=scope_of(request.user), now=timezone.now())
         except InventoryError as error:
             for problem in error.problems:
                 reason = f"{problem.reason[:1].upper()}{problem.reason[1:]}."
@@ -300,33 +288,27 @@ class BoxForm(PlantForm):
     kind_of_entry = EntryType.BOX
     kind = forms.ChoiceField(label=gettext_lazy("Kind"), choices=BoxKinds.choices)
     zone = forms.ChoiceField(label=gettext_lazy("Zone"), required=False)
-    fed_by = forms.CharField(
-        label=gettext_lazy("Fed by"),
-        required=False,
-        max_length=80,
-        help_text=gettext_lazy("The box that feeds it. Empty: fed by the OLT itself."),
-        widget=forms.TextInput(attrs={"list": "boxes-known", "autocomplete": "off"}),
+    fed_by = _typed_field(
+        gettext_lazy("Fed by"),
+        80,
+        gettext_lazy("The box that feeds it. Empty: fed by the OLT itself."),
+        list="boxes-known",
     )
     olt = forms.ChoiceField(label=gettext_lazy("OLT"), required=False)
-    port = forms.CharField(
-        label=gettext_lazy("PON port"),
-        required=False,
-        max_length=20,
-        help_text=gettext_lazy("Frame, slot and port, as in 0/1/3. A box that is fed by another has its port."),
-        widget=forms.TextInput(attrs={"placeholder": "0/1/3", "autocomplete": "off"}),
+    port = _typed_field(
+        gettext_lazy("PON port"),
+        20,
+        gettext_lazy("Frame, slot and port, as in 0/1/3. A box that is fed by another has its port."),
+        placeholder="0/1/3",
     )
-    outputs = forms.CharField(
-        label=gettext_lazy("Outputs"),
-        required=False,
-        max_length=6,
-        help_text=gettext_lazy("How many fibres leave its splitter: 8 for 1:8."),
-        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
+    outputs = _typed_field(
+        gettext_lazy("Outputs"), 6, gettext_lazy("How many fibres leave its splitter: 8 for 1:8."), inputmode="numeric"
     )
     field_order = ("name", "kind", "zone", "fed_by", "olt", "port", "outputs", "latitude", "longitude")
 
     def __init__(self, data: Any, scope: OltScope, *, initial: dict[str, Any] | None = None) -> None:
         super().__init__(data, initial=initial)
-        zones = visible_zones(scope).order_by("name").values_list("name", flat=True)
+        zones = plant_boxes.visible_zones(scope).order_by("name").values_list("name", flat=True)
         offer(self, "zone", [("", _("no zone")), *((name, name) for name in zones)])
         olts = [(name, name) for _pk, name in named_olts(scope)]
         offer(self, "olt", [("", _("none, or that of the box before it")), *olts])
@@ -347,14 +329,14 @@ def box_edit(request: HttpRequest, box_id: int | None = None) -> HttpResponse:
     box, scope = find_box(request, box_id) if box_id else None, scope_of(request.user)
     form = BoxForm(request.POST if request.method == "POST" else None, scope, initial=_typed(box) if box else None)
     if request.method == "POST" and form.save(request, box.name if box else ""):
-        saved = visible_boxes(scope).filter(name=" ".join(form.cleaned_data["name"].split())).first()
+        saved = plant_boxes.visible_boxes(scope).filter(name=" ".join(form.cleaned_data["name"].split())).first()
         return redirect("box", saved.id) if saved else redirect("boxes")
-    known = visible_boxes(scope).order_by("name").values_list("name", flat=True)[:MOST_OFFERED]
+    known = plant_boxes.visible_boxes(scope).order_by("name").values_list("name", flat=True)[:MOST_OFFERED]
     return render(request, "plant/box_form.html", {"here": "map", "form": form, "box": box, "known": known})
 
 
 def _typed(box: Box) -> dict[str, Any]:
-    facts = facts_of(box)
+    facts = plant_boxes.facts_of(box)
     olt, _space, port = facts.port.rpartition(" ")
     names = ("kind", "zone", "fed_by", "outputs", "latitude", "longitude")
     values = {name: getattr(facts, name) for name in names}
@@ -366,7 +348,7 @@ def _typed(box: Box) -> dict[str, Any]:
 def box_delete(request: HttpRequest, box_id: int) -> HttpResponse:
     box = find_box(request, box_id)
     if request.method == "POST":
-        delete_box(box, who=request.user)
+        plant_boxes.delete_box(box, who=request.user)
         messages.success(request, _("%(name)s was deleted.") % {"name": box.name})
         return redirect("boxes")
     lost = {"onus": OnuAttachment.objects.filter(box=box).count(), "fed": Box.objects.filter(parent=box).count()}
@@ -382,14 +364,14 @@ def zones_page(request: HttpRequest) -> HttpResponse:
     new = PlantForm(request.POST if wants_new else None)
     changed = PlantForm(request.POST) if chosen else None
     if chosen and "delete" in request.POST:
-        delete_zone(chosen, who=request.user)
+        plant_boxes.delete_zone(chosen, who=request.user)
         messages.success(request, _("%(name)s was deleted; its boxes stay.") % {"name": chosen.name})
         return redirect("zones")
     if (wants_new and new.save(request)) or (chosen and changed and changed.save(request, chosen.name)):
         return redirect("zones")
-    boxes = Count("boxes", filter=Q(boxes__in=visible_boxes(scope)))
+    boxes = Count("boxes", filter=Q(boxes__in=plant_boxes.visible_boxes(scope)))
     text = request.GET.get("q", "").strip()[:100]
-    rows = visible_zones(scope).filter(name__icontains=text).annotate(counted=boxes).order_by("name")
+    rows = plant_boxes.visible_zones(scope).filter(name__icontains=text).annotate(counted=boxes).order_by("name")
     lines = [
         {
             "zone": zone,
@@ -427,15 +409,15 @@ def inferred_boxes(request: HttpRequest, pon_port_id: int) -> HttpResponse:
     ports = scope_of(request.user).narrow(PonPort.objects.select_related("olt"))
     port = get_object_or_404(ports, id=pon_port_id)
     if request.method == "POST":
-        counts = save_inferred(port, who=request.user)
+        counts = plant_boxes.save_inferred(port, who=request.user)
         words = {"boxes": counts["boxes"], "onus": counts["onus"]}
         messages.success(request, _("%(boxes)s boxes created, %(onus)s ONUs assigned to boxes.") % words)
         return redirect(f"{reverse('boxes')}?olt={port.olt_id}")
     context = {
         "here": "map",
         "port": port,
-        "port_words": words_of_port(port),
-        "offers": plan_inferred(port),
+        "port_words": plant_boxes.words_of_port(port),
+        "offers": plant_boxes.plan_inferred(port),
         "has_tree": OnuBox.objects.filter(pon_port=port, events__gt=0).exists(),
     }
     return render(request, "plant/inferred.html", context)
@@ -444,13 +426,7 @@ def inferred_boxes(request: HttpRequest, pon_port_id: int) -> HttpResponse:
 class OnuBoxForm(forms.Form):
     """The name of the box that ONUs are put on; empty takes them off."""
 
-    box = forms.CharField(
-        label=gettext_lazy("Box"),
-        required=False,
-        max_length=80,
-        help_text=gettext_lazy("Empty: on no box."),
-        widget=forms.TextInput(attrs={"list": "boxes-known", "autocomplete": "off"}),
-    )
+    box = _typed_field(gettext_lazy("Box"), 80, gettext_lazy("Empty: on no box."), list="boxes-known")
 
     def __init__(self, data: Any, scope: OltScope, **kwargs: Any) -> None:
         super().__init__(data, label_suffix="", **kwargs)
@@ -458,7 +434,7 @@ class OnuBoxForm(forms.Form):
 
     def clean_box(self) -> Box | None:
         name = " ".join(self.cleaned_data["box"].split())
-        box = visible_boxes(self._scope).filter(name=name).first() if name else None
+        box = plant_boxes.visible_boxes(self._scope).filter(name=name).first() if name else None
         if name and box is None:
             raise forms.ValidationError(_("There is no box “%s”.") % name)
         return box
@@ -473,12 +449,14 @@ def onu_box(request: HttpRequest, onu_id: int) -> HttpResponse:
     initial = {"box": stored.box.name if stored else request.GET.get("box", "")[:80]}
     form = OnuBoxForm(request.POST if request.method == "POST" else None, scope, initial=initial)
     if request.method == "POST" and form.is_valid():
-        moved = put_on_box([onu.id], form.cleaned_data["box"], who=request.user)
+        moved = plant_boxes.put_on_box([onu.id], form.cleaned_data["box"], who=request.user)
         if not moved.elsewhere:
             messages.success(request, _("Box saved.") if moved.before else _("Nothing was changed."))
             return redirect("onu", onu_id=onu.id)
         form.add_error("box", _("This box is on another PON port."))
-    known = visible_boxes(scope).filter(Q(pon_port=onu.pon_port_id) | Q(pon_port__isnull=True)).order_by("name")
+    known = (
+        plant_boxes.visible_boxes(scope).filter(Q(pon_port=onu.pon_port_id) | Q(pon_port__isnull=True)).order_by("name")
+    )
     context = {"here": "onus", "onu": onu, "form": form, "known": known.values_list("name", flat=True)[:MOST_OFFERED]}
     return render(request, "plant/onu_box.html", context)
 

@@ -19,20 +19,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
 
 from facho.accounts.scope import scope_of
-from facho.dashboard.onu.plot import (
-    COLUMNS,
-    WIDTH,
-    Frame,
-    PlotColumn,
-    Point,
-    State,
-    choose_lines,
-    draw_band,
-    draw_curve,
-    draw_times,
-    from_to,
-    label_at,
-)
+from facho.dashboard.onu import plot
 from facho.dashboard.shared.page import (
     TimelineFilter,
     choice_field,
@@ -94,40 +81,42 @@ def draw_sheet(history: LoadHistory, span: PlotSpan) -> dict[str, Any] | None:
     times = history.start.timestamp(), history.end.timestamp()
     # Room above the longest queue; an empty queue is drawn at the bottom.
     top = float(max(ceil(max(point.queue_size_max or 0 for point in known) * 1.1), 5))
-    busy, queue = Frame(*times, 0, 100), Frame(*times, 0, top)
+    busy, queue = plot.Frame(*times, 0, 100), plot.Frame(*times, 0, top)
     shares = [nan if point.saturated_share is None else point.saturated_share for point in history.points]
     steps = [(point.at.timestamp(), share, share, share) for point, share in zip(history.points, shares, strict=True)]
-    band = draw_band(steps, _kind, busy, history.step_seconds)
+    band = plot.draw_band(steps, _kind, busy, history.step_seconds)
     saturated = sum(point.saturated_share or 0 for point in known) / len(known) * 100
-    limit = label_at(busy, SATURATED_ABOVE, _("saturated above %(percent)s %%") % {"percent": _number(SATURATED_ABOVE)})
+    limit = plot.label_at(
+        busy, SATURATED_ABOVE, _("saturated above %(percent)s %%") % {"percent": _number(SATURATED_ABOVE)}
+    )
     plots = [
         {
             "name": _("Pollers busy"),
             "unit": "%",
             "words": _busy_words(known),
-            "curve": draw_curve(_points(history, "busy_percentage", "busy_percentage_min"), busy),
-            "values": [label_at(busy, value, _number(value)) for value in (0, 25, 50, 100)],
+            "curve": plot.draw_curve(_points(history, "busy_percentage", "busy_percentage_min"), busy),
+            "values": [plot.label_at(busy, value, _number(value)) for value in (0, 25, 50, 100)],
             "limits": [limit],
-            "times": list(draw_times(busy, span)),
+            "times": list(plot.draw_times(busy, span)),
         },
         {
             "name": _("Queue"),
             "words": _queue_words(known),
-            "curve": draw_curve(_points(history, "queue_size", "queue_size"), queue),
-            "values": [label_at(queue, value, _number(value)) for value in choose_lines(0, queue.highest)],
-            "times": list(draw_times(queue, span)),
+            "curve": plot.draw_curve(_points(history, "queue_size", "queue_size"), queue),
+            "values": [plot.label_at(queue, value, _number(value)) for value in plot.choose_lines(0, queue.highest)],
+            "times": list(plot.draw_times(queue, span)),
         },
     ]
     return {
         "plots": plots,
-        "band": [State(each, f"{_BAND[each.kind]}\n{from_to(each.start, each.end)}") for each in band],
+        "band": [plot.State(each, f"{_BAND[each.kind]}\n{plot.from_to(each.start, each.end)}") for each in band],
         "columns": list(_columns(history, busy)),
-        "column_width": coordinate(_column_size(history) * history.step_seconds / (times[1] - times[0]) * WIDTH),
+        "column_width": coordinate(_column_size(history) * history.step_seconds / (times[1] - times[0]) * plot.WIDTH),
         "saturated": _("saturated in %(percent)s %% of the time") % {"percent": number_format(saturated, 1)},
     }
 
 
-def _points(history: LoadHistory, name: str, lowest: str) -> list[Point]:
+def _points(history: LoadHistory, name: str, lowest: str) -> list[plot.Point]:
     """Place the values of a figure in the middle of their steps; one that is unknown is a gap."""
     points = []
     for point in history.points:
@@ -143,7 +132,7 @@ def _kind(saturated_share: float) -> str:
     return "load-normal" if saturated_share == 0 else "load-gap"
 
 
-def _columns(history: LoadHistory, frame: Frame) -> Iterator[PlotColumn]:
+def _columns(history: LoadHistory, frame: plot.Frame) -> Iterator[plot.PlotColumn]:
     """Group steps into slices with their values; empty slices are left out."""
     size = _column_size(history)
     for number in range(0, len(history.points), size):
@@ -151,13 +140,14 @@ def _columns(history: LoadHistory, frame: Frame) -> Iterator[PlotColumn]:
         known = [point for point in part if point.busy_percentage is not None]
         if known:
             start, end = part[0].at.timestamp(), part[-1].at.timestamp() + history.step_seconds
-            yield PlotColumn(
-                coordinate(frame.x(start)), "\n".join([from_to(start, end), _busy_words(known), _queue_words(known)])
+            yield plot.PlotColumn(
+                coordinate(frame.x(start)),
+                "\n".join([plot.from_to(start, end), _busy_words(known), _queue_words(known)]),
             )
 
 
 def _column_size(history: LoadHistory) -> int:
-    return ceil(len(history.points) / COLUMNS)
+    return ceil(len(history.points) / plot.COLUMNS)
 
 
 def _busy_words(known: Sequence[LoadPoint]) -> str:

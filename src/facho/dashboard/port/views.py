@@ -19,21 +19,9 @@ from facho.accounts.scope import scope_of
 from facho.dashboard.light.tree import load_port_tree
 from facho.dashboard.light.views import load_port_findings
 from facho.dashboard.olt.history import FigureRow, distinct_curves, load_figure_curves
+from facho.dashboard.onu import plot
 from facho.dashboard.onu.list import OnuLine, listed_onus, rows_of
 from facho.dashboard.onu.names import event_rows
-from facho.dashboard.onu.plot import (
-    Frame,
-    PlotCurve,
-    choose_lines,
-    csv_of,
-    curve_of,
-    draw_amounts,
-    draw_light,
-    label_at,
-    light_of,
-    question_of,
-    span_values,
-)
 from facho.dashboard.onu.views import find_compared, marked_events, outages_of_place
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM, Light
 from facho.dashboard.shared.outages import with_names
@@ -96,7 +84,7 @@ def load_sheet(port: PonPort) -> dict[str, Any]:
     powers = [line.power_dbm for line in lit if line.power_dbm is not None]
     counts = {state: sum(line.state == state for line in lines) for state in ("online", "offline", "unknown")}
     total = sum(counts.values())
-    frame = Frame(0, max(len(lit), 1), *span_values(powers, always=WEAKEST_CDBM / 100, margin=1, least=8))
+    frame = plot.Frame(0, max(len(lit), 1), *plot.span_values(powers, always=WEAKEST_CDBM / 100, margin=1, least=8))
     limits = [limit / 100 for limit in (WEAKEST_CDBM, STRONGEST_CDBM) if limit / 100 < frame.highest]
     now_out = Outage.objects.filter(outages_of_place(port), ended_at__isnull=True).order_by("-affected", "id")
     return {
@@ -112,8 +100,10 @@ def load_sheet(port: PonPort) -> dict[str, Any]:
         "bars": stack(counts.items(), total=max(len(lines), MOST_ONUS)),
         "worst": lit[:WORST_LINES],
         "dots": [_dot(number, line, frame) for number, line in enumerate(lit)],
-        "limits": [label_at(frame, limit, f"{limit:.0f} dBm") for limit in limits],
-        "values": [label_at(frame, value, f"{value:.0f}") for value in choose_lines(frame.lowest, frame.highest)],
+        "limits": [plot.label_at(frame, limit, f"{limit:.0f} dBm") for limit in limits],
+        "values": [
+            plot.label_at(frame, value, f"{value:.0f}") for value in plot.choose_lines(frame.lowest, frame.highest)
+        ],
         "optics": [(title_of(row.name), _value(row)) for row in _load_values(port, (*_PORT_VALUES, *_TRAFFIC))],
         "outages_now": list(with_names(now_out)[:1]),
     }
@@ -123,7 +113,7 @@ def _place(port: PonPort) -> dict[str, int]:
     return {"olt_id": port.olt_id, "frame": port.frame, "slot": port.slot, "port": port.port}
 
 
-def _dot(number: int, line: OnuLine, frame: Frame) -> dict[str, Any]:
+def _dot(number: int, line: OnuLine, frame: plot.Frame) -> dict[str, Any]:
     power = line.power_dbm or 0.0
     words = " · ".join(filter(None, (line.place, line.code, line.name, f"{power:.2f} dBm", line.light_words)))
     left = coordinate((number + 0.5) / frame.end * 100)
@@ -147,9 +137,9 @@ def _load_values(port: PonPort, names: Sequence[str]) -> list[OltData]:
 
 def load_light(
     port: PonPort, shown: PlotRange, compared: Sequence[Onu]
-) -> tuple[list[PlotCurve], list[FallingOnu], HistoryQuery]:
+) -> tuple[list[plot.PlotCurve], list[FallingOnu], HistoryQuery]:
     """Load the light of all ONUs over time as a band with the worst, the falling and the chosen ones; two queries."""
-    question = question_of(shown)
+    question = plot.question_of(shown)
     series = load_port_history(port.id, question)
     onus = {onu.id: onu for onu in listed_onus().filter(id__in=series.onu_ids.tolist())}
     falling = find_falling(series, onus)
@@ -158,7 +148,7 @@ def load_light(
     rows = {onu_id: number for number, onu_id in enumerate(series.onu_ids.tolist())}
     drawn = [onu for onu in dict.fromkeys(chosen) if onu.id in rows][: 2 * DRAWN_WORST]
     curves += [
-        light_of(onu, f"other-{n}", _row(series, rows[onu.id]), question) for n, onu in enumerate(drawn, start=1)
+        plot.light_of(onu, f"other-{n}", _row(series, rows[onu.id]), question) for n, onu in enumerate(drawn, start=1)
     ]
     return curves, falling, question
 
@@ -167,14 +157,14 @@ def _row(series: PortSeries, number: int) -> Series:
     return Series(series.at, series.average[number], series.lowest[number], series.highest[number])
 
 
-def _band(series: PortSeries, question: HistoryQuery) -> PlotCurve:
+def _band(series: PortSeries, question: HistoryQuery) -> plot.PlotCurve:
     """Return the median of all ONUs with the lowest and the highest around it."""
     is_known = ~np.isnan(series.average).all(axis=0)
     middle, lowest, highest = (np.full(len(series.at), np.nan) for _ in range(3))
     middle[is_known] = np.nanmedian(series.average[:, is_known], axis=0)
     lowest[is_known] = np.nanmin(series.lowest[:, is_known], axis=0)
     highest[is_known] = np.nanmax(series.highest[:, is_known], axis=0)
-    return curve_of("rx", _("All ONUs, their median"), "dBm", Series(series.at, middle, lowest, highest), question)
+    return plot.curve_of("rx", _("All ONUs, their median"), "dBm", Series(series.at, middle, lowest, highest), question)
 
 
 def _worst(series: PortSeries, onus: Mapping[int, Onu]) -> list[Onu]:
@@ -202,7 +192,7 @@ def find_falling(series: PortSeries, onus: Mapping[int, Onu]) -> list[FallingOnu
     return sorted(found, key=lambda each: (-each.by_db, each.onu.id))[:WORST_LINES]
 
 
-def load_traffic(port: PonPort, shown: PlotRange) -> list[PlotCurve]:
+def load_traffic(port: PonPort, shown: PlotRange) -> list[plot.PlotCurve]:
     """Load what went through the port; four queries."""
     rows = _load_values(port, _TRAFFIC)
     titles = {"in_octets": _("received from ONUs"), "out_octets": _("sent to ONUs")}
@@ -235,15 +225,15 @@ def port_part(request: HttpRequest, olt_id: int, frame: int, slot: int, port: in
 def port_csv(request: HttpRequest, olt_id: int, frame: int, slot: int, port: int) -> HttpResponse:
     """Answer with the light of every ONU of the port in the period that the same query shows."""
     found = find_port(request, olt_id, (frame, slot, port))
-    question = question_of(range_of(request.GET, timezone.now()))
+    question = plot.question_of(range_of(request.GET, timezone.now()))
     series = load_port_history(found.id, question)
     onus = {onu.id: onu for onu in listed_onus().filter(id__in=series.onu_ids.tolist())}
     curves = [
-        light_of(onus[onu_id], "rx", _row(series, number), question)
+        plot.light_of(onus[onu_id], "rx", _row(series, number), question)
         for number, onu_id in enumerate(series.onu_ids.tolist())
         if onu_id in onus
     ]
-    return csv_of(f"port-{found.olt_id}-{frame}-{slot}-{port}", curves)
+    return plot.csv_of(f"port-{found.olt_id}-{frame}-{slot}-{port}", curves)
 
 
 def find_port(request: HttpRequest, olt_id: int, place: Iterable[int]) -> PonPort:
@@ -270,8 +260,8 @@ def _light(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]
     events = marked_events(Q(pon_port_id=port.id), shown)
     traffic = load_traffic(port, shown)
     return {
-        "plot": draw_light(shown, curves, events=events),
-        "traffic": draw_amounts(shown, traffic) if traffic else None,
+        "plot": plot.draw_light(shown, curves, events=events),
+        "traffic": plot.draw_amounts(shown, traffic) if traffic else None,
         "falling": falling,
         "compared_words": request.GET.get("with", "") if shown.problem else " ".join(onu.serial for onu in compared),
         "part_url": _address(port, "port-part", "light"),

@@ -51,43 +51,13 @@ from facho.dashboard.shared.table import (
     text_cell,
 )
 from facho.hosts.models import Olt
+from facho.plant import report
+from facho.plant import report_pdf as pdf
 from facho.plant.models import OnuMonth, Zone
 from facho.plant.months import ask_for_month, is_kept, zone
-from facho.plant.report import (
-    AROUND_REPAIR,
-    ReportGroup,
-    ReportOnu,
-    ReportQuestion,
-    ReportRepair,
-    load_histogram,
-    load_longest_down,
-    load_most_interrupted,
-    load_olts,
-    load_onus,
-    load_ports,
-    load_repairs,
-    load_run,
-    load_runs,
-    load_summary,
-    load_weakest,
-    load_zones,
-    shape_onus,
-    times_of,
-)
-from facho.plant.report_pdf import (
-    coverage_words,
-    dbm,
-    duration,
-    load_report,
-    month_words,
-    percent,
-    repair_words,
-    summary_figures,
-    write_pdf,
-)
 from facho.polling.domain.availability import Month
 
-Row = ReportGroup | ReportOnu | ReportRepair
+Row = report.ReportGroup | report.ReportOnu | report.ReportRepair
 # Twenty steps of light fit a phone with their labels at full size.
 _STEP_WIDTH = 17.0
 
@@ -97,28 +67,28 @@ class ReportTable:
     """One table of a report: what it is called, its rows in their usual order, and what no rows mean."""
 
     title: str | Promise
-    load: Callable[[ReportQuestion], Sequence[Row]]
+    load: Callable[[report.ReportQuestion], Sequence[Row]]
     empty: str | Promise
 
 
 _NO_ONU = gettext_lazy("No ONU of this month is in your scope.")
 REPORT_TABLES: Mapping[str, ReportTable] = {
-    "olts": ReportTable(gettext_lazy("OLTs"), load_olts, _NO_ONU),
-    "ports": ReportTable(gettext_lazy("PON ports"), load_ports, _NO_ONU),
-    "zones": ReportTable(gettext_lazy("Zones"), load_zones, _NO_ONU),
+    "olts": ReportTable(gettext_lazy("OLTs"), report.load_olts, _NO_ONU),
+    "ports": ReportTable(gettext_lazy("PON ports"), report.load_ports, _NO_ONU),
+    "zones": ReportTable(gettext_lazy("Zones"), report.load_zones, _NO_ONU),
     "downtime": ReportTable(
-        gettext_lazy("Customers longest down"), load_longest_down, gettext_lazy("No customer was down.")
+        gettext_lazy("Customers longest down"), report.load_longest_down, gettext_lazy("No customer was down.")
     ),
     "interruptions": ReportTable(
         gettext_lazy("Customers with most interruptions"),
-        load_most_interrupted,
+        report.load_most_interrupted,
         gettext_lazy("No customer was interrupted."),
     ),
     "light": ReportTable(
-        gettext_lazy("Customers with the weakest light"), load_weakest, gettext_lazy("No light was too weak.")
+        gettext_lazy("Customers with the weakest light"), report.load_weakest, gettext_lazy("No light was too weak.")
     ),
     "repairs": ReportTable(
-        gettext_lazy("Repairs that helped"), load_repairs, gettext_lazy("No ONU has lastingly more light.")
+        gettext_lazy("Repairs that helped"), report.load_repairs, gettext_lazy("No ONU has lastingly more light.")
     ),
 }
 # Every customer, a page at a time: never all of them in memory.
@@ -173,16 +143,16 @@ def _count(number: int) -> str:
 
 
 def _length(seconds: int) -> str:
-    return duration(seconds) if seconds else ""
+    return pdf.duration(seconds) if seconds else ""
 
 
 _TIMES = (
-    _figure("availability", gettext_lazy("Availability"), percent, "times.availability"),
+    _figure("availability", gettext_lazy("Availability"), pdf.percent, "times.availability"),
     _figure("down_seconds", pgettext_lazy("length", "Down"), _length, "times.down"),
     _figure("unknown_seconds", pgettext_lazy("length", "Unknown"), _length, "times.unknown"),
     _figure("planned_seconds", pgettext_lazy("length", "Planned"), _length, "times.planned"),
 )
-_LIGHT = _figure("light_dbm", gettext_lazy("Light, dBm"), dbm)
+_LIGHT = _figure("light_dbm", gettext_lazy("Light, dBm"), pdf.dbm)
 _INTERRUPTIONS = _figure("interruptions", gettext_lazy("Interruptions"), _count)
 _ONUS = _figure("onus", gettext_lazy("ONUs"), _count)
 _WEAK = _figure("weak_onus", gettext_lazy("Weak light"), _count)
@@ -191,7 +161,7 @@ _OUTAGES = (
     _figure("outage_seconds", gettext_lazy("Outage time"), _length),
 )
 _LONGEST = _figure("longest_down_seconds", gettext_lazy("Longest"), _length)
-_LOWEST = _figure("lowest_day_dbm", gettext_lazy("Lowest day"), dbm)
+_LOWEST = _figure("lowest_day_dbm", gettext_lazy("Lowest day"), pdf.dbm)
 _WEAK_DAYS = _figure("weak_days", gettext_lazy("Weak days"), _count)
 _OLT = TableColumn("olt", gettext_lazy("OLT"), "olt")
 _CUSTOMER = TableColumn(
@@ -213,7 +183,7 @@ def _times_query(start: datetime, end: datetime) -> str:
 class ReportEvidence:
     """The month that links of a table open to; rows have only their own values."""
 
-    question: ReportQuestion
+    question: report.ReportQuestion
 
     @property
     def span(self) -> str:
@@ -222,38 +192,38 @@ class ReportEvidence:
     def narrowed(self, **to: object) -> str:
         return f"{reverse('reports')}?{urlencode({'month': str(self.question.month), **to})}"
 
-    def of_olt(self, row: ReportGroup, now: datetime) -> SafeString:
+    def of_olt(self, row: report.ReportGroup, now: datetime) -> SafeString:
         """Lead to the ports that the figures are made of."""
         return format_html(
             '<a id="row-olt-{}" href="{}"><bdi>{}</bdi></a>', row.id, self.narrowed(by="ports", olt=row.id), row.name
         )
 
-    def of_port(self, row: ReportGroup, now: datetime) -> SafeString | str:
+    def of_port(self, row: report.ReportGroup, now: datetime) -> SafeString | str:
         """Lead to the plots of the port in this month."""
         if row.place is None:
             return text_cell(row.name)
         address = f"{reverse('port', args=(row.olt_id, *row.place))}?{self.span}#light"
         return format_html('<a id="row-port-{}" href="{}">{}</a>', row.id, address, row.name)
 
-    def of_zone(self, row: ReportGroup, now: datetime) -> SafeString | str:
+    def of_zone(self, row: report.ReportGroup, now: datetime) -> SafeString | str:
         if not row.id:
             return _("without a zone")
         address = self.narrowed(by="downtime", zone=row.id)
         return format_html('<a id="row-zone-{}" href="{}"><bdi>{}</bdi></a>', row.id, address, row.name)
 
-    def of_onu(self, row: ReportOnu, now: datetime) -> SafeString:
+    def of_onu(self, row: report.ReportOnu, now: datetime) -> SafeString:
         """Lead to the plots of light and state in this month."""
         address = f"{reverse('onu', args=(row.id,))}?{self.span}#light"
         return format_html('<a id="row-onu-{}" href="{}" class="mono">{}</a>', row.id, address, row.code)
 
-    def of_repair(self, row: ReportRepair, now: datetime) -> SafeString:
+    def of_repair(self, row: report.ReportRepair, now: datetime) -> SafeString:
         """Lead to the light before and after, of all that share it."""
         day = datetime.combine(row.on, time(0), zone())
-        query = _times_query(day - AROUND_REPAIR, min(day + AROUND_REPAIR, now))
+        query = _times_query(day - report.AROUND_REPAIR, min(day + report.AROUND_REPAIR, now))
         if len(row.onus) > 1:
             query += "&" + urlencode({"with": ",".join(map(str, row.onus[1:MAX_COMPARED]))})
         address = f"{reverse('onu', args=(row.id,))}?{query}#light"
-        return format_html('<a id="row-repair-{}" href="{}">{}</a>', row.id, address, repair_words(row))
+        return format_html('<a id="row-repair-{}" href="{}">{}</a>', row.id, address, pdf.repair_words(row))
 
 
 def _tables(evidence: ReportEvidence) -> dict[str, ListTable]:
@@ -271,14 +241,14 @@ def _tables(evidence: ReportEvidence) -> dict[str, ListTable]:
         "interruptions": (*who, _INTERRUPTIONS, *_TIMES[:2], _LONGEST),
         "light": (*who, _LIGHT, _LOWEST, _WEAK_DAYS),
         "repairs": (
-            TableColumn("what", gettext_lazy("What"), repair_words, evidence.of_repair, sort="", look="words"),
+            TableColumn("what", gettext_lazy("What"), pdf.repair_words, evidence.of_repair, sort="", look="words"),
             TableColumn("on", gettext_lazy("Day"), lambda row: f"{row.on:%Y-%m-%d}", look="short"),
             _CUSTOMER,
             _OLT,
             _PORT,
             _figure("gain_db", gettext_lazy("dB"), lambda value: number_format(value, 1)),
-            _figure("before_dbm", gettext_lazy("Before, dBm"), dbm),
-            _figure("after_dbm", gettext_lazy("After, dBm"), dbm),
+            _figure("before_dbm", gettext_lazy("Before, dBm"), pdf.dbm),
+            _figure("after_dbm", gettext_lazy("After, dBm"), pdf.dbm),
         ),
         CUSTOMERS: tuple(each if each.order in _ORDERS else replace(each, sort="") for each in every),
     }
@@ -288,13 +258,13 @@ def _tables(evidence: ReportEvidence) -> dict[str, ListTable]:
 @require_safe
 @for_users
 def reports_page(request: HttpRequest) -> HttpResponseBase:
-    scope, now, runs = scope_of(request.user), timezone.now(), load_runs()
+    scope, now, runs = scope_of(request.user), timezone.now(), report.load_runs()
     this = Month.of(now, zone())
     months = sorted({this, *(Month(run.month.year, run.month.month) for run in runs)}, reverse=True)
     form = ReportForm(request.GET, scope, months)
     chosen = form.chosen
     month = Month.parse(chosen.get("month") or _usual_month(months, now))
-    run = load_run(month)
+    run = report.load_run(month)
     context = {
         "here": "reports",
         "now": now,
@@ -312,7 +282,7 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
         choice = table.choose(request.GET)
         is_of_all = by == CUSTOMERS
         if is_of_all and is_export(request):
-            return export_table(request, table, in_batches(load_onus(question), shape_onus))
+            return export_table(request, table, in_batches(report.load_onus(question), report.shape_onus))
         ordered: Any = (
             _all_customers(choice, question) if is_of_all else _ordered(choice, REPORT_TABLES[by].load(question))
         )
@@ -323,7 +293,7 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
             "page": page,
             "choice": choice,
             "query": choice.with_page(),
-            "table": table.draw(choice, shape_onus(page) if is_of_all else page, now),
+            "table": table.draw(choice, report.shape_onus(page) if is_of_all else page, now),
             "empty": _NO_ONU if is_of_all else REPORT_TABLES[by].empty,
             "table_title": _CUSTOMERS_TITLE if is_of_all else capfirst(str(REPORT_TABLES[by].title)),
             "all_query": urlencode({"month": str(month), "by": CUSTOMERS} | narrowed),
@@ -335,11 +305,11 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
     return render_part_or_page(request, "reports/table.html", "reports/reports.html", context)
 
 
-def _all_customers(choice: TableChoice, question: ReportQuestion) -> QuerySet[OnuMonth]:
+def _all_customers(choice: TableChoice, question: report.ReportQuestion) -> QuerySet[OnuMonth]:
     column = F(_ORDERS.get(choice.sort.removeprefix("-"), "onu_id"))
     is_down = choice.sort.startswith("-")
     order = column.desc(nulls_last=True) if is_down else column.asc(nulls_last=True)
-    return load_onus(question).order_by(order, "onu_id")
+    return report.load_onus(question).order_by(order, "onu_id")
 
 
 def load_onu_months(onu_id: int, now: datetime) -> list[dict[str, Any]]:
@@ -347,13 +317,13 @@ def load_onu_months(onu_id: int, now: datetime) -> list[dict[str, Any]]:
     lines = []
     for row in OnuMonth.objects.filter(onu_id=onu_id).order_by("-month")[:MONTHS_OF_ONU]:
         start, end = Month(row.month.year, row.month.month).bounds(zone())
-        times = times_of(row)
+        times = report.times_of(row)
         lines.append(
             {
                 "month": f"{row.month:%Y-%m}",
                 "words": date_format(row.month, "YEAR_MONTH_FORMAT"),
                 "query": _times_query(start, min(end, now)),
-                "availability": percent(times.availability),
+                "availability": pdf.percent(times.availability),
                 "lengths": [_length(seconds) for seconds in (times.down, times.unknown, times.planned)],
                 "interruptions": row.interruptions,
                 "light_dbm": None if row.light_cdbm is None else row.light_cdbm / 100,
@@ -370,9 +340,9 @@ def _usual_month(months: Sequence[Month], now: datetime) -> str:
     return str(last if last in months else months[0])
 
 
-def _question(run: Any, scope: OltScope, chosen: Mapping[str, str]) -> ReportQuestion:
+def _question(run: Any, scope: OltScope, chosen: Mapping[str, str]) -> report.ReportQuestion:
     olt, its_zone = chosen.get("olt"), chosen.get("zone")
-    return ReportQuestion(run, scope, int(olt) if olt else None, int(its_zone) if its_zone else None)
+    return report.ReportQuestion(run, scope, int(olt) if olt else None, int(its_zone) if its_zone else None)
 
 
 def _ordered(choice: TableChoice, rows: Sequence[Row]) -> list[Row]:
@@ -390,9 +360,9 @@ def _sort_key(value: Any) -> Any:
     return value.casefold() if isinstance(value, str) else value
 
 
-def _front(question: ReportQuestion) -> dict[str, Any]:
+def _front(question: report.ReportQuestion) -> dict[str, Any]:
     """Load what is above the table; two queries."""
-    summary, steps = load_summary(question), load_histogram(question)
+    summary, steps = report.load_summary(question), report.load_histogram(question)
     most = max((number for _step, number in steps), default=1)
     words = (
         pgettext_lazy("state", "up"),
@@ -417,9 +387,9 @@ def _front(question: ReportQuestion) -> dict[str, Any]:
         for number_at, (step, number) in enumerate(steps)
     ]
     return {
-        "title": month_words(question),
-        "coverage": coverage_words(question),
-        "figures": summary_figures(summary),
+        "title": pdf.month_words(question),
+        "coverage": pdf.coverage_words(question),
+        "figures": pdf.summary_figures(summary),
         "bars": bars,
         "steps": drawn,
         "steps_width": coordinate(_STEP_WIDTH * len(drawn)),
@@ -430,16 +400,16 @@ def _front(question: ReportQuestion) -> dict[str, Any]:
 @for_users
 def report_pdf(request: HttpRequest) -> HttpResponse:
     """Send the report as a file; the same query as the page's."""
-    scope, runs = scope_of(request.user), load_runs()
+    scope, runs = scope_of(request.user), report.load_runs()
     form = ReportForm(request.GET, scope, [Month(run.month.year, run.month.month) for run in runs])
-    run = load_run(Month.parse(form.chosen["month"])) if "month" in form.chosen else None
+    run = report.load_run(Month.parse(form.chosen["month"])) if "month" in form.chosen else None
     if run is None:
         raise Http404
     question = _question(run, scope, form.chosen)
     narrowed = ((Olt, question.olt_id), (Zone, question.zone_id))
     names = [str(model._default_manager.only("name").get(pk=pk)) for model, pk in narrowed if pk is not None]
     address = urlsplit(load_public_address()).hostname or request.get_host()
-    content = write_pdf(load_report(question), installation=address, about=" · ".join(names))
+    content = pdf.write_pdf(pdf.load_report(question), installation=address, about=" · ".join(names))
     named = f'attachment; filename="facho-{question.month}.pdf"'
     return HttpResponse(content, content_type="application/pdf", headers={"Content-Disposition": named})
 

@@ -29,18 +29,11 @@ SUGGESTION_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class OltHit:
-    id: int
-    name: str
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """The listed results; `has_more` if there are more ONUs."""
 
     text: str
-    olts: list[OltHit]
+    olts: list[Olt]
     onus: list[OnuLine]
     waiting: list[WaitingOnu] = field(default_factory=list)
     has_more: bool = False
@@ -68,7 +61,7 @@ def find(text: str, scope: OltScope, *, lines: int) -> Found:
     olts = scope.narrow(Olt.objects.filter(named), "").order_by("name", "id")
     return Found(
         text,
-        [OltHit(*row) for row in olts.values_list("id", "name", "address")[:lines]],
+        list(olts.only("name", "address")[:lines]),
         rows_of(onus[:lines]),
         _find_waiting(text, scope, lines),
         len(onus) > lines,

@@ -21,7 +21,7 @@ from django.views.decorators.vary import vary_on_headers
 from facho.accounts.audit import Action, record_each
 from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.settings.olts import groups_in
-from facho.dashboard.shared.page import for_operators, is_part, may_operate, read_id
+from facho.dashboard.shared.page import for_operators, is_part, may_operate, moment_field, read_id
 from facho.hosts.models import Olt, OltGroup, Pause
 from facho.hosts.store import MAX_PAUSE_MINUTES, end_all, plan_pauses
 
@@ -78,16 +78,8 @@ class WindowForm(forms.Form):
         initial=TONIGHT,
         widget=forms.RadioSelect,
     )
-    starts_at = forms.DateTimeField(
-        label=gettext_lazy("From"),
-        required=False,
-        widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-    )
-    ends_at = forms.DateTimeField(
-        label=gettext_lazy("To"),
-        required=False,
-        widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-    )
+    starts_at = moment_field(gettext_lazy("From"), required=False)
+    ends_at = moment_field(gettext_lazy("To"), required=False)
     note = forms.CharField(
         label=gettext_lazy("Reason"),
         required=False,

@@ -20,20 +20,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from facho.accounts.audit import Action, changed_words, record
 from facho.alerts.channels import ChannelFault, ChannelSecrets, check_reach
 from facho.alerts.models import ChannelKind
-from facho.dashboard.shared.page import for_admins_of_all_olts, is_part, read_id
+from facho.dashboard.shared.page import for_admins_of_all_olts, is_part, moment_field, read_id
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret
+from facho.neighbours import webhooks
 from facho.neighbours.models import WEBHOOK_KINDS, DeliveryState, Webhook, WebhookDelivery
-from facho.neighbours.webhooks import (
-    ALL_KINDS,
-    WEBHOOK_COLUMNS,
-    count_waiting,
-    find_faults,
-    replay,
-    save_webhook,
-    stored_webhooks,
-    write_test,
-)
 
 # The sender looks every two seconds, every ten when there was no webhook, and gives a test a quarter of a minute.
 TEST_PATIENCE = timedelta(seconds=60)
@@ -77,7 +68,7 @@ class WebhookForm(forms.Form):
 
     def __init__(self, data: Any = None, *, webhook: Webhook | None = None) -> None:
         stored = {name: getattr(webhook, name) for name in ("name", "kinds", "olt_group")} if webhook else {}
-        super().__init__(data, initial=stored or {"kinds": list(ALL_KINDS)}, label_suffix="")
+        super().__init__(data, initial=stored or {"kinds": list(webhooks.ALL_KINDS)}, label_suffix="")
         self.fields["olt_group"].label = capfirst(_("OLT group"))
         self.webhook = webhook
 
@@ -100,7 +91,7 @@ class WebhookForm(forms.Form):
         """Check the address as far as the server itself."""
         values: dict[str, Any] = super().clean() or self.cleaned_data
         given = self.given
-        for name, text in find_faults(ALL_KINDS, given, stored=self.webhook).items():
+        for name, text in webhooks.find_faults(webhooks.ALL_KINDS, given, stored=self.webhook).items():
             self.add_error(name, text)
         if given.url and not self.errors:
             try:
@@ -114,16 +105,15 @@ class WebhookForm(forms.Form):
         webhook = self.webhook or Webhook()
         for name in ("name", "kinds", "olt_group"):
             setattr(webhook, name, self.cleaned_data[name])
-        save_webhook(webhook, self.given, now=timezone.now())
+        webhooks.save_webhook(webhook, self.given, now=timezone.now())
         return webhook
 
 
 class ReplayForm(forms.Form):
     """Since when, on the user's clock."""
 
-    since = forms.DateTimeField(
-        label=gettext_lazy("Since"),
-        widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    since = moment_field(
+        gettext_lazy("Since"),
         error_messages={"required": gettext_lazy("Give a time."), "invalid": gettext_lazy("Give a time.")},
     )
 
@@ -131,8 +121,8 @@ class ReplayForm(forms.Form):
 @require_safe
 @for_admins_of_all_olts
 def webhooks_page(request: HttpRequest) -> HttpResponse:
-    rows = stored_webhooks().select_related("olt_group").order_by("name")
-    context = {"place": "webhooks", "rows": rows, "all_kinds": len(ALL_KINDS), "now": timezone.now()}
+    rows = webhooks.stored_webhooks().select_related("olt_group").order_by("name")
+    context = {"place": "webhooks", "rows": rows, "all_kinds": len(webhooks.ALL_KINDS), "now": timezone.now()}
     return render(request, "settings/webhooks.html", context)
 
 
@@ -147,7 +137,7 @@ def webhook_add(request: HttpRequest) -> HttpResponse:
     with transaction.atomic():
         webhook = form.save()
         record(request.user, webhook, Action.ADDED)
-        test = write_test(webhook, now=timezone.now())
+        test = webhooks.write_test(webhook, now=timezone.now())
     return _to_page(webhook, test)
 
 
@@ -157,16 +147,16 @@ def webhook_add(request: HttpRequest) -> HttpResponse:
 def webhook_page(request: HttpRequest, webhook_id: int) -> HttpResponse:
     """Show and change a webhook; a new address is tested at once."""
     webhook = _find(webhook_id)
-    before = {name: str(getattr(webhook, name)) for name in WEBHOOK_COLUMNS}
+    before = {name: str(getattr(webhook, name)) for name in webhooks.WEBHOOK_COLUMNS}
     form = WebhookForm(request.POST if request.method == "POST" else None, webhook=webhook)
     if not form.is_valid():
         return _page(request, webhook, form, ReplayForm())
     secrets = {name: "new" for name in ("url", "signing_key") if form.cleaned_data.get(name)}
     with transaction.atomic():
         form.save()
-        after = {name: str(getattr(webhook, name)) for name in WEBHOOK_COLUMNS} | secrets
+        after = {name: str(getattr(webhook, name)) for name in webhooks.WEBHOOK_COLUMNS} | secrets
         record(request.user, webhook, Action.CHANGED, changed_words(before, after, secrets=list(secrets)))
-        test = write_test(webhook, now=timezone.now()) if secrets and webhook.enabled else None
+        test = webhooks.write_test(webhook, now=timezone.now()) if secrets and webhook.enabled else None
     messages.success(request, _("Saved."))
     return _to_page(webhook, test)
 
@@ -183,7 +173,7 @@ def _page(request: HttpRequest, webhook: Webhook, form: WebhookForm, again: Repl
         "test": test,
         "is_late": test is not None and now - test.created_at > TEST_PATIENCE,
         "now": now,
-        "waiting": count_waiting(webhook),
+        "waiting": webhooks.count_waiting(webhook),
         "batch": log.filter(state=DeliveryState.WAITING, is_test=False).first(),
         # The test above shows its own result as it comes.
         "deliveries": log.exclude(pk=test.pk if test else 0)[:SHOWN_DELIVERIES],
@@ -200,7 +190,7 @@ def webhook_test(request: HttpRequest, webhook_id: int) -> HttpResponse:
         return redirect("settings-webhook", webhook.pk)
     with transaction.atomic():
         record(request.user, webhook, Action.CHANGED, gettext_lazy("Sent a test"))
-        test = write_test(webhook, now=timezone.now())
+        test = webhooks.write_test(webhook, now=timezone.now())
     return _test_result(request, test) if is_part(request) else _to_page(webhook, test)
 
 
@@ -226,7 +216,7 @@ def webhook_replay(request: HttpRequest, webhook_id: int) -> HttpResponse:
     since = again.cleaned_data["since"]
     with transaction.atomic():
         record(request.user, webhook, Action.CHANGED, _("Sends again since %(time)s") % {"time": since.isoformat()})
-        done = replay(webhook.pk, since)
+        done = webhooks.replay(webhook.pk, since)
     number = done.events.number + done.outages
     text = ngettext("%(count)s event is sent again.", "%(count)s events are sent again.", number)
     if not done.events.is_exact:
@@ -256,12 +246,12 @@ def webhook_delete(request: HttpRequest, webhook_id: int) -> HttpResponse:
             webhook.delete()
         messages.success(request, _("The webhook %(name)s was deleted.") % {"name": webhook.name})
         return redirect("settings-webhooks")
-    context = {"place": "webhooks", "webhook": webhook, "waiting": count_waiting(webhook)}
+    context = {"place": "webhooks", "webhook": webhook, "waiting": webhooks.count_waiting(webhook)}
     return render(request, "settings/webhook_delete.html", context)
 
 
 def _find(webhook_id: int) -> Webhook:
-    return get_object_or_404(stored_webhooks().select_related("olt_group"), pk=webhook_id)
+    return get_object_or_404(webhooks.stored_webhooks().select_related("olt_group"), pk=webhook_id)
 
 
 def _to_page(webhook: Webhook, test: WebhookDelivery | None) -> HttpResponse:

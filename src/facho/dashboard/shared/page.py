@@ -190,6 +190,12 @@ def choice_field(label: Any, choices: Iterable[tuple[Any, Any]] = (), every: Any
     return forms.ChoiceField(label=label, required=False, choices=[("", every), *choices])
 
 
+def moment_field(label: Any, **more: Any) -> forms.DateTimeField:
+    """Ask for a date and a time on the user's clock."""
+    widget = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+    return forms.DateTimeField(label=label, widget=widget, **more)
+
+
 def search_field(label: Any, placeholder: Any = "", *, max_length: int = 100, **more: Any) -> forms.CharField:
     widget = forms.TextInput(attrs={"type": "search"} | ({"placeholder": placeholder} if placeholder else {}))
     return forms.CharField(label=label, required=False, max_length=max_length, widget=widget, **more)
@@ -223,8 +229,8 @@ class ListFilter(forms.Form):
 class TimelineFilter(ListFilter):
     lookups: ClassVar[Mapping[str, str]] = {}
     olt = choice_field(_("OLT"))
-    after = forms.DateTimeField(label=_("From"), required=False, widget=forms.DateTimeInput({"type": "datetime-local"}))
-    before = forms.DateTimeField(label=_("To"), required=False, widget=forms.DateTimeInput({"type": "datetime-local"}))
+    after = moment_field(_("From"), required=False)
+    before = moment_field(_("To"), required=False)
 
     def narrow(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.chosen

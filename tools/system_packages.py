@@ -46,10 +46,10 @@ NEEDS = (
     Need("nginx", ("nginx-light",), pattern="usr/sbin/nginx"),
     Need("openssl", ("openssl",)),
     Need("slapd", ("slapd",), pattern="usr/sbin/slapd"),
-    Need("nginx", ("nginx-light",), pattern="usr/sbin/nginx"),
 )
-# Of the tests that boot a Debian or start containers, which `make test-all` alone runs.
+# Of the tests that `make test-all` alone runs, such as those that boot a Debian or start containers.
 NEEDS_OF_REST = (
+    Need("caddy", ("caddy",)),
     Need("mmdebstrap", ("mmdebstrap",)),
     Need("systemd-nspawn", ("systemd-container",)),
     Need("ip", ("iproute2",)),

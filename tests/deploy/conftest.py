@@ -1,5 +1,6 @@
 """What the tests of installations need of the machine they run on; where it is not there, they say what is missing."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -77,6 +78,15 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         (migrations / "0999_later.py").write_text(LATER.format(last))
         subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, second], check=True)
     return first, second
+
+
+@pytest.fixture
+def caddy() -> str:
+    """The program, which only the tests of `make test-all` install."""
+    program = shutil.which("caddy")
+    if program is None:
+        pytest.skip("not installed: caddy")
+    return program
 
 
 @pytest.fixture

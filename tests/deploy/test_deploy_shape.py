@@ -1,6 +1,9 @@
 """Containers, supervisor and proxies: as far as they can be judged without running them."""
 
+import os
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,6 +119,16 @@ def test_the_supervisor_keeps_every_part_running_and_lets_it_stop() -> None:
 @pytest.mark.parametrize("text", [NGINX, CADDY], ids=["nginx", "caddy"])
 def test_a_proxy_closes_what_it_opens(text: str) -> None:
     assert text.count("{") == text.count("}")
+
+
+@pytest.mark.thorough
+def test_caddy_finds_its_file_valid(caddy: str, tmp_path: Path) -> None:
+    validate = [caddy, "validate", "--adapter", "caddyfile", "--config", DEPLOY / "caddy/Caddyfile"]
+    environ = {**os.environ, "HOME": str(tmp_path)}
+
+    judged = subprocess.run(validate, env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (judged.returncode, "Valid configuration" in judged.stdout + judged.stderr) == (0, True), judged.stderr
 
 
 def test_a_proxy_bounds_what_the_web_does_and_refuses_nothing_that_it_reads() -> None:

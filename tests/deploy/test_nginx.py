@@ -1,6 +1,7 @@
 """The file for nginx before a web of the test's own: a flood of tries is refused with 429, the rest gets through."""
 
 import http.client
+import re
 import shutil
 import socket
 import ssl
@@ -34,9 +35,13 @@ http {{
 
 
 class Web(BaseHTTPRequestHandler):
-    """Answers what it was reported by the proxy."""
+    """Answers what it was reported by the proxy, to /slow only when it may."""
+
+    may_answer = threading.Event()
 
     def do_GET(self) -> None:
+        if self.path == "/slow":
+            self.may_answer.wait(60)
         self.send_response(200)
         self.end_headers()
         reported = (self.headers[name] or "" for name in ("Host", "X-Forwarded-Proto", "X-Forwarded-For"))
@@ -44,6 +49,10 @@ class Web(BaseHTTPRequestHandler):
 
     def log_message(self, *_words: object) -> None:
         pass
+
+
+class WebServer(ThreadingHTTPServer):
+    request_queue_size = 200
 
 
 def free_port() -> int:
@@ -55,7 +64,7 @@ def free_port() -> int:
 @pytest.fixture
 def proxy(tmp_path: Path) -> Iterator[int]:
     """Start nginx with the file as it stands, but for its ports, its certificate and the web behind it."""
-    web = ThreadingHTTPServer(("127.0.0.1", 0), Web)
+    web = WebServer(("127.0.0.1", 0), Web)
     port = free_port()
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={NAME}", "-days", "2"]
@@ -95,11 +104,16 @@ def answers(port: int) -> bool:
     return True
 
 
-def get(port: int, path: str) -> tuple[int, str]:
+def ask(port: int, path: str) -> http.client.HTTPSConnection:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=context)
     connection.request("GET", path, headers={"Host": NAME, "X-Forwarded-For": "x"})
+    return connection
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    connection = ask(port, path)
     answer = connection.getresponse()
     status, text = answer.status, answer.read().decode()
     connection.close()
@@ -113,3 +127,19 @@ def test_tries_beyond_the_limit_are_refused_with_429_and_pages_are_not(proxy: in
     assert tries[:11] == [200] * 11
     assert set(tries[12:]) == {429}
     assert get(proxy, "/") == (200, f"{NAME} https 127.0.0.1")
+
+
+def test_connections_of_one_address_beyond_the_limit_are_refused_with_429_until_others_end(proxy: int) -> None:
+    Web.may_answer.clear()
+    (limit,) = re.findall(r"limit_conn facho_visitors (\d+);", (DEPLOY / "nginx/facho.conf").read_text())
+    waiting = [ask(proxy, "/slow") for _number in range(int(limit))]
+    try:
+        refused = get(proxy, "/")[0]
+    finally:
+        Web.may_answer.set()
+    served = [connection.getresponse().status for connection in waiting]
+    for connection in waiting:
+        connection.close()
+
+    assert (refused, served) == (429, [200] * int(limit))
+    assert get(proxy, "/")[0] == 200

@@ -39,21 +39,29 @@ def test_every_series_of_a_rule_stands_on_the_page() -> None:
 @pytest.mark.parametrize(
     ("alert", "given", "after", "labels"),
     [
+        ("FachoNotScraped", series("up", "0x60")[:1], "6m", {"instance": "a:8000"}),
+        ("FachoAbsent", [], "6m", {}),
         ("FachoNothingLeads", series("facho_leader_present", "0x60"), "3m", {}),
         ("FachoOltSilent", series("facho_olt_up", "0x60", olt="centro"), "11m", {"olt": "centro"}),
         ("FachoSeveralVersions", series("facho_build_info", "1x60", version="1")[:1]
          + series("facho_build_info", "1x60", version="2")[1:], "15m", {}),
+        ("FachoSaturated", series("facho_poller_busy_ratio", "0.9x60", poller="1")
+         + series("facho_poller_busy_ratio", "0.7x60", poller="2"), "16m", {}),
+        ("FachoNodesSuspended", series("facho_nodes", "1x60", state="suspended"), "31m", {"state": "suspended"}),
+        ("FachoDataStale", series("facho_last_success_timestamp_seconds", "0x500", olt="centro", task_type="discovery"),
+         "371m", {"olt": "centro", "task_type": "discovery"}),
         ("FachoOutage", series("facho_outages_open", "1x60", scope="pon", cause="fibre"), "6m",
          {"scope": "pon", "cause": "fibre"}),
         ("FachoWeakLight", series("facho_pon_rx_power_lowest_dbm", "-29x90", olt="centro", port="0/1/3"), "65m",
          {"olt": "centro", "port": "0/1/3"}),
     ],
 )  # fmt: skip
-def test_a_rule_fires_once_for_two_targets(
+def test_a_rule_fires_once_and_not_for_each_target(
     tmp_path: Path, alert: str, given: list[dict[str, str]], after: str, labels: dict[str, str]
 ) -> None:
     (rule,) = [each for each in yaml.safe_load(RULES.read_text())["groups"][0]["rules"] if each["alert"] == alert]
-    expected = {"exp_labels": {"job": "facho", **rule["labels"], **labels}, "exp_annotations": filled(rule, labels)}
+    job = {"job": "facho"} if given else {}
+    expected = {"exp_labels": {**job, **rule["labels"], **labels}, "exp_annotations": filled(rule, labels)}
     world = {
         "interval": "1m",
         "input_series": given,
@@ -68,6 +76,13 @@ def test_a_rule_fires_once_for_two_targets(
     done = promtool("test", "rules", file)
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_rule_is_fired() -> None:
+    [mark] = test_a_rule_fires_once_and_not_for_each_target.pytestmark  # type: ignore[attr-defined]
+    rules = {rule["alert"] for rule in yaml.safe_load(RULES.read_text())["groups"][0]["rules"]}
+
+    assert {alert for alert, *_world in mark.args[1]} == rules
 
 
 def filled(rule: dict[str, Any], labels: dict[str, str]) -> dict[str, str]:

@@ -47,7 +47,7 @@ def save_olt(port: int, auth_key: str) -> Olt:
         v3_priv_protocol="AES-256",
         v3_priv_key=Secret(PRIV_KEY),
     )
-    import_olts([entry], vendors=())
+    import_olts([entry])
     return Olt.objects.get()
 
 

@@ -107,7 +107,7 @@ def test_of_two_that_take_a_name_at_once_the_second_is_reported(
 def test_nested_errors_are_reported_with_their_path() -> None:
     problem = problem_of(ValidationError({"rows": [{"name": ["missing"]}], "non_field_errors": ["unfit"]}))
 
-    assert [(error.field, error.detail) for error in problem.errors] == [("rows.name", "missing")]
+    assert [(error["field"], error["detail"]) for error in problem.errors] == [("rows.name", "missing")]
     assert problem.detail == "unfit"
 
 

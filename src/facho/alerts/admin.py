@@ -23,7 +23,7 @@ from facho.alerts.channels import find_faults as find_channel_faults
 from facho.alerts.conditions import CONDITIONS, sentence_of
 from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
 from facho.alerts.store import find_faults, shown_alerts
-from facho.hosts.admin import OltFilter
+from facho.hosts.admin import NamedRowFilter, OltFilter
 from facho.hosts.olt_form import SecretInput, new_secret
 from facho.infrastructure.admin_pages import ReadOnlyAdmin, pretty_json
 from facho.infrastructure.secrets import Secret
@@ -113,18 +113,11 @@ class AlertChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic 
         self.message_user(request, text % {"n": sent})
 
 
-class ChannelFilter(admin.SimpleListFilter):
-    """Narrows messages to those of one channel, without loading the channels' secrets."""
-
+class ChannelFilter(NamedRowFilter):
     title = _("channel")
     parameter_name = "channel"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(str(pk), name) for pk, name in AlertChannel.objects.values_list("id", "name")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Notice]) -> QuerySet[Notice]:
-        chosen = self.value() or ""
-        return queryset.filter(channel_id=int(chosen)) if chosen.isascii() and chosen.isdigit() else queryset
+    path = "channel_id"
+    model = AlertChannel
 
 
 @admin.register(Notice)

@@ -25,6 +25,7 @@ from facho.infrastructure.secrets import Secret
 MAX_ADDRESS = 2_000
 HIDDEN = "…"
 SECRETS = ("url", "signing_key")
+ON_CALL = ("on_call_from", "on_call_to", "on_call_days")
 MAX_SHOWN = AlertChannel._meta.get_field("shown_as").max_length
 
 _MAIL = frozenset({"to", "cc", "bcc", "from", "name", "reply", "smtp", "user", "pass", "mode", "verify"})
@@ -395,12 +396,6 @@ def check_webhook(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}/{HIDDEN}"
 
 
-def check_signing_key(key: str) -> None:
-    """Refuse a key that can be guessed."""
-    if len(key) < KEY_CHARACTERS or not key.isprintable():
-        raise ChannelFault(_("A webhook needs a signing key of at least %(n)s characters.") % {"n": KEY_CHARACTERS})
-
-
 def _check_text(url: str) -> None:
     if len(url) > MAX_ADDRESS or not url.isprintable() or " " in url or "\\" in url:
         raise ChannelFault(
@@ -447,12 +442,11 @@ def find_webhook_faults(given: ChannelSecrets, *, stored_as: str | None) -> dict
             is_moved = stored_as is not None and stored_as != shown[:MAX_SHOWN]
     except ChannelFault as fault:
         faults["url"] = str(fault)
-    try:
-        if given.signing_key or stored_as is None:
-            check_signing_key(given.signing_key.reveal())
-    except ChannelFault as fault:
-        faults["signing_key"] = str(fault)
-    if is_moved and not given.signing_key:
+    key = given.signing_key.reveal()
+    # One that can be guessed signs nothing.
+    if (key or stored_as is None) and (len(key) < KEY_CHARACTERS or not key.isprintable()):
+        faults["signing_key"] = _("A webhook needs a signing key of at least %(n)s characters.") % {"n": KEY_CHARACTERS}
+    if is_moved and not key:
         faults["signing_key"] = _("Give a signing key: the stored one is not used for another server.")
     return faults
 
@@ -467,18 +461,7 @@ def find_hour_faults(on_call_from: time | None, on_call_to: time | None) -> dict
 
 def save_channel(channel: AlertChannel, given: ChannelSecrets) -> None:
     """Write a channel that has no faults; a secret that was not given is not read, and erased when it may not stay."""
-    columns = [
-        "name",
-        "kind",
-        "language",
-        "enabled",
-        "digest",
-        "sends_reports",
-        "on_call_from",
-        "on_call_to",
-        "on_call_days",
-        "updated_at",
-    ]
+    columns = ["name", "kind", "language", "enabled", "digest", "sends_reports", *ON_CALL, "updated_at"]
     is_moved = False
     if given.url:
         shown = _shown(channel.kind, given.url)[:MAX_SHOWN]

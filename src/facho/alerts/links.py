@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, islice
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -24,7 +25,7 @@ from facho.alerts.http_request import read_http_url
 from facho.alerts.models import Alert, AlertState, Notice, NoticeKind, PublicAddress
 from facho.hosts.store import OLT_SECRETS
 from facho.infrastructure.spreadsheet import guard
-from facho.onus.models import Onu, Outage
+from facho.onus.models import Onu, OnuCustomer, Outage
 from facho.onus.outages import onus_of
 from facho.onus.words import OutageScopes
 
@@ -58,8 +59,9 @@ def read_public_address(text: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-@dataclass(frozen=True, slots=True)
-class Affected:
+class Affected(NamedTuple):
+    """An ONU that a message is about, and its customer, in the order of the attached list."""
+
     customer: str
     phone: str
     address: str
@@ -71,11 +73,11 @@ class Affected:
     @classmethod
     def of(cls, onu: Onu) -> "Affected":
         """Read it out of an ONU that was loaded with its OLT, port and customer."""
-        customer = getattr(onu, "customer", None)
+        customer = getattr(onu, "customer", None) or OnuCustomer()
         return cls(
-            customer=customer.label if customer else "",
-            phone=customer.phone if customer else "",
-            address=customer.address if customer else "",
+            customer=customer.label,
+            phone=customer.phone,
+            address=customer.address,
             description=onu.description,
             code=onu.serial or onu.mac or "",
             olt=onu.olt.name,
@@ -177,9 +179,7 @@ def write_csv(affected: Sequence[Affected]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([_("customer"), _("phone"), _("address"), _("description"), _("serial"), _("OLT"), _("place")])
-    for each in affected:
-        cells = (each.customer, each.phone, each.address, each.description, each.code, each.olt, each.place)
-        writer.writerow([guard(cell) for cell in cells])
+    writer.writerows(map(guard, each) for each in affected)
     return text.getvalue()
 
 

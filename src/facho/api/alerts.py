@@ -35,15 +35,16 @@ from facho.api.shared.permissions import ReadOrAdministerAll
 from facho.api.shared.problems import Conflict
 from facho.api.shared.views import (
     AcknowledgeAction,
+    AddressedSerializer,
     KnownFields,
     RowSerializer,
     ScopedRows,
+    TextField,
     WrittenRows,
     described,
     read_nothing,
 )
 from facho.hosts.models import OltGroup
-from facho.infrastructure.secrets import Secret
 
 _STATES = (AlertState.FIRING, AlertState.RESOLVED)
 MAX_MINUTES = 10_080
@@ -56,7 +57,7 @@ class AlertSerializer(RowSerializer[Alert]):
 
     kind = serializers.ChoiceField(source="rule.kind", choices=CHOICES)
     state = serializers.ChoiceField(choices=[(state.value, state.label) for state in _STATES])
-    sentence = serializers.SerializerMethodField()
+    sentence = TextField(lambda alert: sentence_of(alert.rule.kind, alert.facts))
     facts = serializers.SerializerMethodField()
 
     class Meta:
@@ -84,9 +85,6 @@ class AlertSerializer(RowSerializer[Alert]):
             "acknowledged_through",
             "acknowledgement",
         ]
-
-    def get_sentence(self, alert: Alert) -> str:
-        return sentence_of(alert.rule.kind, alert.facts)
 
     @extend_schema_field({"type": "object", "additionalProperties": True})
     def get_facts(self, alert: Alert) -> dict[str, Any]:
@@ -220,14 +218,12 @@ class AlertChannelSerializer(serializers.ModelSerializer[AlertChannel]):
         ]
 
 
-class AlertChannelChangesSerializer(KnownFields, serializers.ModelSerializer[AlertChannel]):
+class AlertChannelChangesSerializer(AddressedSerializer[AlertChannel]):
     """The fields of a channel that can be written; a secret left out or empty keeps its stored value.
 
     The signing key of a webhook must be sent again when `url` points to another server.
     """
 
-    url = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=2_000)
-    signing_key = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=500)
     language = serializers.ChoiceField(choices=settings.LANGUAGES, required=False, allow_blank=True)
     on_call_days = serializers.RegexField(r"\A(?=.)1?2?3?4?5?6?7?\Z", required=False)
 
@@ -249,23 +245,14 @@ class AlertChannelChangesSerializer(KnownFields, serializers.ModelSerializer[Ale
         # Reported by `validate`, together with everything else.
         validators: list[Any] = []
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        given = ChannelSecrets(Secret(attrs.pop("url", "")), Secret(attrs.pop("signing_key", "")))
-        kind = attrs.get("kind") or (self.instance or AlertChannel()).kind
+    def find_faults(self, attrs: dict[str, Any], given: ChannelSecrets) -> dict[str, str]:
         stored = self.instance or AlertChannel()
         hours = {name: attrs.get(name, getattr(stored, name)) for name in ("on_call_from", "on_call_to")}
-        faults = find_channel_faults(kind, given, stored=self.instance) | find_hour_faults(**hours)
-        if faults:
-            raise serializers.ValidationError(faults)
-        return {**attrs, "given": given}
+        kind = attrs.get("kind") or stored.kind
+        return find_channel_faults(kind, given, stored=self.instance) | find_hour_faults(**hours)
 
-    def save(self, **_options: Any) -> AlertChannel:
-        channel, values = self.instance or AlertChannel(), dict(self.validated_data)
-        given = values.pop("given")
-        for name, value in values.items():
-            setattr(channel, name, value)
-        save_channel(channel, given)
-        return channel
+    def store(self, row: AlertChannel, given: ChannelSecrets) -> None:
+        save_channel(row, given)
 
 
 class NoticeSerializer(RowSerializer[Notice]):

@@ -10,11 +10,10 @@ from rest_framework import generics, serializers, viewsets
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer
 
 from facho.accounts.acknowledge import with_acknowledger
 from facho.api.shared import filters
-from facho.api.shared.views import AcknowledgeAction, NoParameters, RowSerializer, ScopedRows, must_see
+from facho.api.shared.views import AcknowledgeAction, NoParameters, RowSerializer, ScopedRows, TextField, must_see
 from facho.execution_coordinator.feasibility import NodeNeed, OltFeasibility, load_feasibility, words_of
 from facho.execution_coordinator.logger import describe
 from facho.execution_coordinator.models import (
@@ -148,15 +147,12 @@ class DetailsField(serializers.JSONField):
 class LogSerializer(RowSerializer[CoordinatorLog]):
     """A decision of the coordinator, in the language of the request; without an OLT it concerns everything."""
 
-    message = serializers.SerializerMethodField()
+    message = TextField(lambda entry: describe(entry.event_type, entry.details))
     details = DetailsField()
 
     class Meta:
         model = CoordinatorLog
         fields = ["id", "timestamp", "level", "event_type", "olt_id", "olt", "message", "details"]
-
-    def get_message(self, entry: CoordinatorLog) -> str:
-        return describe(entry.event_type, entry.details)
 
 
 class TaskSerializer(serializers.Serializer[TaskRow]):
@@ -247,6 +243,8 @@ class ViolationViewSet(ScopedRows, AcknowledgeAction, viewsets.ReadOnlyModelView
 class PlanViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
     """Plans by hour, latest first; the runs of a plan are in its detail."""
 
+    serializer_class = PlanSerializer
+    detail_class = PlanDetailSerializer
     query_parameters = {
         "olt": filters.olt(),
         "status": filters.one_of("status", PlanStatus.values),
@@ -257,9 +255,6 @@ class PlanViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
     def get_queryset(self) -> QuerySet[ExecutionPlan]:
         queryset = super().get_queryset()
         return queryset if self.action == "retrieve" else queryset.defer("plan_data", *OLT_SECRETS)
-
-    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
-        return PlanDetailSerializer if self.action == "retrieve" else PlanSerializer
 
 
 class LogViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
@@ -338,10 +333,7 @@ class FeasibilitySerializer(serializers.Serializer[OltFeasibility]):
     blocked = BlockedSerializer(many=True, source="judged.blocked")
     relaxations = RelaxationSerializer(many=True, source="judged.relaxations")
     are_needed_together = serializers.BooleanField(source="judged.are_needed_together")
-    message = serializers.SerializerMethodField()
-
-    def get_message(self, found: OltFeasibility) -> str:
-        return " ".join(words_of(found))
+    message = TextField(lambda found: " ".join(words_of(found)))
 
 
 class FeasibilityView(NoParameters):

@@ -19,7 +19,7 @@ from facho.accounts.acknowledge import with_acknowledger
 from facho.accounts.scope import scope_of
 from facho.api.shared import filters
 from facho.api.shared.filters import Page, with_exactness
-from facho.api.shared.views import AcknowledgeAction, RowSerializer, ScopedRows
+from facho.api.shared.views import AcknowledgeAction, RowSerializer, ScopedRows, TextField
 from facho.onus.events import Count, all_events, count_events, describe_event, load_page
 from facho.onus.models import Onu, OnuEvent, Outage
 from facho.onus.outages import all_outages, onus_of
@@ -82,7 +82,7 @@ class EventSerializer(RowSerializer[OnuEvent]):
     `onu_number` is the ONU's number at the port. `before` and `after` are descriptions, powers in dBm or states.
     """
 
-    message = serializers.SerializerMethodField()
+    message = TextField(describe_event)
 
     class Meta:
         model = OnuEvent
@@ -105,9 +105,6 @@ class EventSerializer(RowSerializer[OnuEvent]):
             "before",
             "after",
         ]
-
-    def get_message(self, event: OnuEvent) -> str:
-        return describe_event(event)
 
 
 class EventViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[OnuEvent]):

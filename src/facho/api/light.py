@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.api.shared import filters
-from facho.api.shared.views import NoParameters, RowSerializer, ScopedRows, must_see
+from facho.api.shared.views import NoParameters, RowSerializer, ScopedRows, TextField, must_see
 from facho.onus.models import PonPort
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding
 from facho.plant.store import all_findings, describe_finding, explain_finding, explain_hint, hit_of
@@ -36,8 +36,8 @@ class LightFindingSerializer(RowSerializer[LightFinding]):
     olt = serializers.CharField(source="pon_port.olt.name")
     is_open = serializers.SerializerMethodField()
     message = serializers.SerializerMethodField()
-    rests_on = serializers.SerializerMethodField()
-    cause = serializers.SerializerMethodField()
+    rests_on = TextField(explain_finding)
+    cause = TextField(explain_hint)
     onus = serializers.SerializerMethodField()
 
     class Meta:
@@ -76,12 +76,6 @@ class LightFindingSerializer(RowSerializer[LightFinding]):
 
     def get_message(self, finding: LightFinding) -> str:
         return describe_finding(finding, self.context["now"])
-
-    def get_rests_on(self, finding: LightFinding) -> str:
-        return explain_finding(finding)
-
-    def get_cause(self, finding: LightFinding) -> str:
-        return explain_hint(finding)
 
     @extend_schema_field(FindingOnuSerializer(many=True))
     def get_onus(self, finding: LightFinding) -> Any:

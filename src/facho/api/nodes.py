@@ -15,7 +15,6 @@ from rest_framework.decorators import action
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
 from facho.accounts.audit import Action, record
@@ -269,6 +268,8 @@ def _of_composite(master: str) -> Q:
 class ExecutionViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[Execution]):
     """Executions, newest first; `chained=false` lists masters only, each with its chain."""
 
+    serializer_class = ExecutionSerializer
+    detail_class = ExecutionDetailSerializer
     query_parameters = {
         "olt": filters.olt(),
         "node": filters.number("node_id"),
@@ -297,9 +298,6 @@ class ExecutionViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[Execution]):
     def get_queryset(self) -> QuerySet[Execution]:
         queryset = super().get_queryset()
         return queryset.prefetch_related("attempts") if self.action == "retrieve" else queryset
-
-    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
-        return ExecutionDetailSerializer if self.action == "retrieve" else ExecutionSerializer
 
     @extend_schema(request=None, responses={202: ExecutionDetailSerializer})
     @action(detail=True, methods=["post"])

@@ -31,6 +31,7 @@ from facho.api.shared.views import (
     KnownFields,
     RowSerializer,
     ScopedRows,
+    TextField,
     must_see,
     read_body,
     read_nothing,
@@ -267,14 +268,11 @@ def _refusal(request: Request, error: InventoryError) -> ValidationError:
 class OltDataSerializer(serializers.ModelSerializer[OltData]):
     """One value: `value` in its unit, `raw` as received; `per_second` is the rate of a counter."""
 
-    title = serializers.SerializerMethodField()
+    title = TextField(lambda value: title_of(value.name) or value.oid)
 
     class Meta:
         model = OltData
         fields = ["name", "title", "place", "value", "unit", "per_second", "raw", "oid", "index", "updated_at"]
-
-    def get_title(self, value: OltData) -> str:
-        return title_of(value.name) or value.oid
 
 
 class OnuDataSerializer(serializers.Serializer[dict[str, Any]]):

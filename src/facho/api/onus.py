@@ -18,14 +18,22 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
 from facho.accounts.scope import scope_of
 from facho.api.shared import filters
 from facho.api.shared.filters import LongPage
 from facho.api.shared.problems import Conflict
-from facho.api.shared.views import KnownFields, NoParameters, RowSerializer, ScopedRows, read_body, read_nothing, valid
+from facho.api.shared.views import (
+    KnownFields,
+    NoParameters,
+    RowSerializer,
+    ScopedRows,
+    TextField,
+    read_body,
+    read_nothing,
+    valid,
+)
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.hosts.inventory import EntryProblem, InventoryError
 from facho.infrastructure.spreadsheet import FILE_TYPES, Cell, answer_file, write_file, write_json
@@ -226,28 +234,16 @@ def _state(text: str) -> Q:
     return of_state(text)
 
 
+def _order(word: str) -> Q:
+    filters.one_of(ORDERING, list(SORT_WORDS)).narrow(word)
+    return Q()
+
+
 class OnuFilter(filters.QueryStringFilter):
     def filter_list(self, request: Request, queryset: QuerySet[Any], view: APIView) -> Any:
         """Filter, then sort by one of the orders an index supports."""
-        conditions = self.read_conditions(request, view)
-        if not (scope := scope_of(request.user)).is_everything:
-            conditions.append(scope.condition())
-        word = request.query_params.get(ORDERING) or DEFAULT_SORT
-        if word not in SORT_WORDS:
-            raise ValidationError({ORDERING: [_("Choose one of: %(values)s.") % {"values": ", ".join(SORT_WORDS)}]})
-        return FoundOnus(conditions, word)
-
-    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        return [
-            *super().get_schema_operation_parameters(view),
-            {
-                "name": ORDERING,
-                "in": "query",
-                "required": False,
-                "description": "A minus gives the reverse. Who has no light is the last by `rx_power`.",
-                "schema": {"type": "string", "enum": list(SORT_WORDS), "default": DEFAULT_SORT},
-            },
-        ]
+        conditions = [*self.read_conditions(request, view), scope_of(request.user).condition()]
+        return FoundOnus(list(filter(None, conditions)), request.query_params.get(ORDERING) or DEFAULT_SORT)
 
 
 class OnuViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[Onu]):
@@ -278,6 +274,11 @@ class OnuViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[Onu]):
         "search": filters.QueryParameter(
             of_text, description=f"Part of any text about the ONU, from {MIN_LETTERS} letters on."
         ),
+        ORDERING: filters.QueryParameter(
+            _order,
+            {"type": "string", "enum": list(SORT_WORDS), "default": DEFAULT_SORT},
+            "A minus gives the reverse. Who has no light is the last by `rx_power`.",
+        ),
     }
     queryset = shown_onus()
 
@@ -305,10 +306,7 @@ class OnuReadSerializer(serializers.Serializer[ReadProgress]):
     finished_at = serializers.DateTimeField(allow_null=True)
     execution_id = serializers.IntegerField(allow_null=True)
     failure_kind = serializers.CharField(allow_blank=True)
-    message = serializers.SerializerMethodField()
-
-    def get_message(self, progress: ReadProgress) -> str:
-        return describe_read(progress)
+    message = TextField(describe_read)
 
 
 class OnuReadView(NoParameters):
@@ -488,6 +486,8 @@ class PonPortDetailSerializer(PonPortSerializer):
 class PonPortViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[PonPort]):
     """PON ports by place in the chassis."""
 
+    serializer_class = PonPortSerializer
+    detail_class = PonPortDetailSerializer
     query_parameters = {
         "olt": filters.olt(),
         "frame": filters.number("frame"),
@@ -499,9 +499,6 @@ class PonPortViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[PonPort]):
         .only("frame", "slot", "port", "is_known", "olt__name")
         .order_by("olt__name", "frame", "slot", "port")
     )
-
-    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
-        return PonPortDetailSerializer if self.action == "retrieve" else PonPortSerializer
 
     def get_object(self) -> PonPort:
         port: PonPort = super().get_object()

@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.models import ADDITION, CHANGE
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -65,17 +65,26 @@ _LOOKS = {Reachability.UP.value: "good", Reachability.DOWN.value: "bad", Reachab
 _ADDRESSES = "_facho_addresses"
 
 
-class OltFilter(admin.SimpleListFilter):
+class NamedRowFilter(admin.SimpleListFilter):
+    """Narrows to what refers to one row, chosen by its name; its secrets are not loaded."""
+
+    path: str
+    model: type[Model]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        rows = self.model._default_manager.order_by("name").values_list("id", "name")
+        return [(str(pk), name) for pk, name in rows]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.value() or ""
+        return queryset.filter(**{self.path: int(chosen)}) if chosen.isascii() and chosen.isdigit() else queryset
+
+
+class OltFilter(NamedRowFilter):
     title = gettext_lazy("OLT")
     parameter_name = "olt"
     path = "olt_id"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        return [(str(pk), name) for pk, name in Olt.objects.order_by("name").values_list("id", "name")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        chosen = self.value()
-        return queryset.filter(**{self.path: int(chosen)}) if chosen and chosen.isdecimal() else queryset
+    model = Olt
 
 
 class VendorFilter(admin.SimpleListFilter):

@@ -41,12 +41,6 @@ from facho.polling.vendors.loader import recognise
 # Deferred when an OLT is loaded along with other rows: secrets are read only where they are used.
 OLT_SECRETS = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key")
 
-_WIRE_VERSIONS = {
-    SnmpVersionChoice.V1: WireVersion.V1,
-    SnmpVersionChoice.V2C: WireVersion.V2C,
-    SnmpVersionChoice.V3: WireVersion.V3,
-}
-
 
 class Device(NamedTuple):
     address: str
@@ -115,7 +109,7 @@ def _target(row: Row | None, request: CollectRequest, definition_in_flight: int)
     target = Target(
         address=request.address,
         credential=credential_of(olt),
-        version=_WIRE_VERSIONS[SnmpVersionChoice(olt.snmp_version)],
+        version=WireVersion[SnmpVersionChoice(olt.snmp_version).name],
         port=request.port,
         source_address=source,
     )

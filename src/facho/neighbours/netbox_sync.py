@@ -24,7 +24,6 @@ from facho.hosts.inventory import (
     EntryProblem,
     InventoryError,
     PlanChanged,
-    PlannedRow,
     RowVerdict,
     Saved,
     import_olts,
@@ -285,17 +284,12 @@ def plan_entries(entries: Sequence[OltEntry]) -> tuple[list[SyncRow], tuple[OltE
     """Plan them as any import, and leave out what is wrong: one device does not keep the others away."""
     plan = plan_import(entries)
     bad = plan.rows_of(RowVerdict.ERROR)
-    rows = [_imported(row, SyncVerdict.ERROR) for row in bad]
     lines = {row.line for row in bad}
     good = tuple(entry for entry in entries if entry.line not in lines)
     final = plan_import(good) if bad else plan
-    rows += [_imported(row, SyncVerdict.NEW) for row in final.rows_of(RowVerdict.NEW)]
-    rows += [_imported(row, SyncVerdict.CHANGED) for row in final.rows_of(RowVerdict.CHANGED)]
+    shown = (*bad, *final.rows_of(RowVerdict.NEW, RowVerdict.CHANGED))
+    rows = [SyncRow(row.line or 0, row.name, SyncVerdict(row.verdict), "; ".join(row.in_words)) for row in shown]
     return rows, good, final.fingerprint
-
-
-def _imported(row: PlannedRow, verdict: SyncVerdict) -> SyncRow:
-    return SyncRow(row.line or 0, row.name, verdict, "; ".join(row.in_words))
 
 
 def find_differences(

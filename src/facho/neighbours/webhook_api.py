@@ -21,9 +21,17 @@ from facho.alerts.channels import ChannelSecrets
 from facho.api.shared import filters
 from facho.api.shared.permissions import ReadOrAdministerAll
 from facho.api.shared.problems import Conflict
-from facho.api.shared.views import KnownFields, RowSerializer, WrittenRows, described, read_body, read_nothing, valid
+from facho.api.shared.views import (
+    AddressedSerializer,
+    KnownFields,
+    RowSerializer,
+    WrittenRows,
+    described,
+    read_body,
+    read_nothing,
+    valid,
+)
 from facho.hosts.models import OltGroup
-from facho.infrastructure.secrets import Secret
 from facho.neighbours.models import WEBHOOK_KINDS, DeliveryState, Webhook, WebhookDelivery
 from facho.neighbours.webhooks import Replay, find_faults, replay, save_webhook, stored_webhooks, write_test
 
@@ -51,14 +59,12 @@ class WebhookSerializer(RowSerializer[Webhook]):
         ]
 
 
-class WebhookChangesSerializer(KnownFields, serializers.ModelSerializer[Webhook]):
+class WebhookChangesSerializer(AddressedSerializer[Webhook]):
     """The fields of a webhook that can be written; a secret left out or empty keeps its stored value.
 
     The signing key must be sent again when `url` points to another server.
     """
 
-    url = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=2_000)
-    signing_key = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=500)
     kinds = serializers.ListField(
         child=serializers.ChoiceField(choices=WEBHOOK_KINDS), max_length=len(WEBHOOK_KINDS), allow_empty=False
     )
@@ -72,20 +78,12 @@ class WebhookChangesSerializer(KnownFields, serializers.ModelSerializer[Webhook]
         # Reported by `validate`, together with everything else.
         validators: list[Any] = []
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        given = ChannelSecrets(Secret(attrs.pop("url", "")), Secret(attrs.pop("signing_key", "")))
+    def find_faults(self, attrs: dict[str, Any], given: ChannelSecrets) -> dict[str, str]:
         kinds = attrs["kinds"] if "kinds" in attrs or self.instance is None else self.instance.kinds
-        if faults := find_faults(kinds, given, stored=self.instance):
-            raise serializers.ValidationError(faults)
-        return {**attrs, "given": given}
+        return find_faults(kinds, given, stored=self.instance)
 
-    def save(self, **_options: Any) -> Webhook:
-        webhook, values = self.instance or Webhook(), dict(self.validated_data)
-        given = values.pop("given")
-        for name, value in values.items():
-            setattr(webhook, name, value)
-        save_webhook(webhook, given, now=timezone.now())
-        return webhook
+    def store(self, row: Webhook, given: ChannelSecrets) -> None:
+        save_webhook(row, given, now=timezone.now())
 
 
 class WebhookReplayWishSerializer(KnownFields):

@@ -243,12 +243,7 @@ def _save_of(olt_id: int, heard: Sequence[HeardTrap], engine: EngineClock | None
 
 
 def _rows(olt_id: int, traps: Sequence[HeardTrap], copies: Mapping[str, int]) -> list[Trap]:
-    ports = {
-        (frame, slot, port): port_id
-        for port_id, frame, slot, port in PonPort.objects.filter(olt_id=olt_id).values_list(
-            "id", "frame", "slot", "port"
-        )
-    }
+    ports = _load_ports([olt_id])
     numbers = {trap.said.place.onu for trap in traps if trap.said.place.onu is not None}
     serials = {trap.said.serial for trap in traps if trap.said.serial}
     onus = Onu.objects.filter(Q(onu_id__in=numbers) | Q(serial__in=serials), olt_id=olt_id, is_present=True)
@@ -260,7 +255,7 @@ def _rows(olt_id: int, traps: Sequence[HeardTrap], copies: Mapping[str, int]) ->
     rows = []
     for trap in traps:
         said, place = trap.said, trap.said.place
-        at_port = None if place.port is None else ports.get((place.frame or 0, place.slot or 0, place.port))
+        at_port = None if place.port is None else ports.get((olt_id, place.frame or 0, place.slot or 0, place.port))
         onu = by_serial.get(said.serial)
         if at_port is not None and place.onu is not None:
             onu = by_place.get((at_port, place.onu))
@@ -422,12 +417,7 @@ def _load_reads(olt_ids: Iterable[int]) -> dict[tuple[int, int | None], ReadTime
     times: dict[tuple[int, int | None], ReadTime] = {
         (olt_id, None): ReadTime(at, at) for olt_id, at in polled.values_list("olt_id", "states_at") if at is not None
     }
-    ports = {
-        (olt_id, frame, slot, port): port_id
-        for port_id, olt_id, frame, slot, port in PonPort.objects.filter(olt_id__in=olt_ids).values_list(
-            "id", "olt_id", "frame", "slot", "port"
-        )
-    }
+    ports = _load_ports(olt_ids)
     ended = hinted.filter(execution__status=ExecutionState.SUCCESS)
     for olt_id, frame, slot, port, is_whole, began_at, ended_at in ended.values_list(
         "olt_id", "frame", "slot", "port", "is_whole", "execution__started_at", "execution__finished_at"
@@ -437,6 +427,11 @@ def _load_reads(olt_ids: Iterable[int]) -> dict[tuple[int, int | None], ReadTime
             continue
         times[key] = max(times.get(key, ReadTime(began_at, ended_at)), ReadTime(began_at, ended_at))
     return times
+
+
+def _load_ports(olt_ids: Iterable[int]) -> dict[tuple[int, int, int, int], int]:
+    rows = PonPort.objects.filter(olt_id__in=olt_ids).values_list("id", "olt_id", "frame", "slot", "port")
+    return {(olt_id, frame, slot, port): port_id for port_id, olt_id, frame, slot, port in rows}
 
 
 def load_gasps(outage: Outage) -> dict[int, list[datetime]]:

@@ -5,7 +5,7 @@ Below: the pollers' figures minute by minute, for a look back, and the sums of r
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from django.db.models import (
     Avg,
     Case,
     Count,
+    F,
     FloatField,
     Func,
     IntegerField,
@@ -122,38 +123,26 @@ def _load_composites(
         return {}
     due = {node.node_id: node for node in nodes}
     ended = Execution.objects.filter(node=OuterRef("id"), master_execution__isnull=True, finished_at__isnull=False)
-    rows = (
-        WorkflowNode.objects.filter(id__in=due)
-        .annotate(last_execution_id=Subquery(ended.order_by("-created_at", "-id").values("id")[:1]))
-        .values_list(
-            "id", "job__name", "workflow__olt__name", "enabled", "next_run_at", "last_run_at", "last_execution_id"
-        )
-    )
-    known = list(rows)
+    last = Subquery(ended.order_by("-created_at", "-id").values("id")[:1])
+    names = {"name": F("job__name"), "olt": F("workflow__olt__name")}
+    times = {"nextcheck": F("next_run_at"), "lastcheck": F("last_run_at")}
+    found = WorkflowNode.objects.filter(id__in=due).values("enabled", node_id=F("id"), last=last, **names, **times)
+    rows: list[Any] = list(found)
     chains = load_chains(due)
     # Sum the time of each master's run and of the chain that followed it.
-    execution_ids = [last_id for *_, last_id in known if last_id is not None]
-    milliseconds: dict[int | None, int] = defaultdict(int)
+    execution_ids = [row["last"] for row in rows if row["last"] is not None]
+    milliseconds: dict[int, int] = defaultdict(int)
     if execution_ids:
         runs = Execution.objects.filter(Q(id__in=execution_ids) | Q(master_execution_id__in=execution_ids)).order_by()
         for run_id, master_id, duration_ms in runs.values_list("id", "master_execution_id", "duration_ms"):
             milliseconds[master_id or run_id] += duration_ms
-    seconds = {execution_id: total / 1000 for execution_id, total in milliseconds.items()}
-    return {
-        node_id: CompositeNode(
-            due=due[node_id],
-            seen_at=now,
-            reason=reasons.get(node_id),
-            name=name,
-            olt=olt,
-            enabled=enabled,
-            nextcheck=next_run_at,
-            lastcheck=last_run_at,
-            execution_time=seconds.get(last_id),
-            chain_nodes=tuple(chains[node_id]),
-        )
-        for node_id, name, olt, enabled, next_run_at, last_run_at, last_id in known
-    }
+    composites = {}
+    for row in rows:
+        node_id, last_id = row.pop("node_id"), row.pop("last")
+        took = milliseconds[last_id] / 1000 if last_id in milliseconds else None
+        reason, chain = reasons.get(node_id), tuple(chains[node_id])
+        composites[node_id] = CompositeNode(due[node_id], now, reason, **row, execution_time=took, chain_nodes=chain)
+    return composites
 
 
 def load_chains(master_ids: Collection[int]) -> dict[int | None, list[Step]]:
@@ -273,7 +262,13 @@ def load_pollers(now: datetime) -> list[PollerView]:
     composites = load_composites()
     busy = load_busy_percentages(now)
     rows = Poller.objects.only("poller_id", "group", "tasks_completed", "tasks_delayed")
-    return [_poller_view(row, composites.get(row.poller_id), busy.get(row.poller_id, 0.0), now) for row in rows]
+    pollers = []
+    for row in rows:
+        composite = composites.get(row.poller_id)
+        elapsed = round(max((now - composite.held_since).total_seconds(), 0.0), 1) if composite else None
+        figures = busy.get(row.poller_id, 0.0), row.tasks_completed, row.tasks_delayed
+        pollers.append(PollerView(row.poller_id, row.group, *figures, composite, elapsed))
+    return pollers
 
 
 def load_composites() -> dict[int, Composite]:
@@ -320,19 +315,6 @@ def _count_busy(pollers: Sequence[PollerView]) -> int:
 def _average_busy(pollers: Sequence[PollerView]) -> float:
     shares = [poller.busy_percentage for poller in pollers]
     return round(sum(shares) / len(shares), 1) if shares else 0.0
-
-
-def _poller_view(row: Poller, composite: Composite | None, busy_percentage: float, now: datetime) -> PollerView:
-    elapsed = max((now - composite.held_since).total_seconds(), 0.0) if composite else None
-    return PollerView(
-        poller_id=row.poller_id,
-        group=row.group,
-        busy_percentage=busy_percentage,
-        tasks_completed=row.tasks_completed,
-        tasks_delayed=row.tasks_delayed,
-        composite=composite,
-        elapsed_seconds=None if elapsed is None else round(elapsed, 1),
-    )
 
 
 def _members_by_master(master_ids: set[int]) -> dict[int, list[Execution]]:
@@ -502,18 +484,12 @@ class Runs:
         return self.round_trips_ms / self.round_trips if self.round_trips else None
 
     def __add__(self, other: "Runs") -> "Runs":
-        return Runs(
-            self.count + other.count,
-            self.total_ms + other.total_ms,
-            max(self.longest_ms, other.longest_ms),
-            self.packets + other.packets,
-            self.retransmissions + other.retransmissions,
-            self.round_trips + other.round_trips,
-            self.round_trips_ms + other.round_trips_ms,
-            max(self.longest_round_trip_ms, other.longest_round_trip_ms),
-            self.forged_answers + other.forged_answers,
-            self.malformed_answers + other.malformed_answers,
-        )
+        both = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return Runs(*(max(one, two) if name.startswith("longest") else one + two for name, one, two in both))
+
+
+# Kept in the result of a run.
+_IN_RESULT = [each.name for each in fields(Runs)][3:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -535,13 +511,7 @@ def load_run_sums(since: datetime, olt_id: int | None = None) -> list[RunSum]:
         Count("id"),
         Sum("duration_ms"),
         Max("duration_ms"),
-        packets=Sum(_number_in_result("packets")),
-        retransmissions=Sum(_number_in_result("retransmissions")),
-        round_trips=Sum(_number_in_result("round_trips")),
-        round_trips_ms=Sum(_number_in_result("round_trips_ms")),
-        longest_round_trip_ms=Max(_number_in_result("longest_round_trip_ms")),
-        forged_answers=Sum(_number_in_result("forged_answers")),
-        malformed_answers=Sum(_number_in_result("malformed_answers")),
+        **{name: (Max if name.startswith("longest") else Sum)(_number_in_result(name)) for name in _IN_RESULT},
     )
     # A run that sent nothing left no figures.
     return [RunSum(olt, kind, status, Runs(*(each or 0 for each in figures))) for olt, kind, status, *figures in rows]

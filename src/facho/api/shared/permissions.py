@@ -1,6 +1,6 @@
 """Bearer tokens, and what a role may do: every role reads, operators and administrators write."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
@@ -95,25 +95,21 @@ class ReadOrAdminister(ReadOrOperate):
 class ReadOrAdministerAll(ReadOrAdminister):
     """Every role reads; administrators who see every OLT write: the change affects all of them."""
 
+    limited_methods: Collection[str] = SAFE_METHODS
+
     def has_permission(self, request: Request, view: "APIView") -> bool:
         if not super().has_permission(request, view):
             return False
-        if request.method not in SAFE_METHODS and not scope_of(request.user).is_everything:
+        if request.method not in self.limited_methods and not scope_of(request.user).is_everything:
             raise PermissionDenied(_("This affects OLTs outside your scope."))
         return True
 
 
-class AdministerAll(ReadOrAdminister):
+class AdministerAll(ReadOrAdministerAll):
     """Administrators who see every OLT, for reading too: accounts and their tokens."""
 
     reads_from = Role.ADMIN
-
-    def has_permission(self, request: Request, view: "APIView") -> bool:
-        if not super().has_permission(request, view):
-            return False
-        if not scope_of(request.user).is_everything:
-            raise PermissionDenied(_("This affects OLTs outside your scope."))
-        return True
+    limited_methods = ()
 
 
 class FromThisMachine(BasePermission):

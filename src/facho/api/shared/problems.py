@@ -1,8 +1,8 @@
 """Errors of the API as problem details (RFC 9457): type, title, status, detail, errors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -33,20 +33,13 @@ def collisions_are_conflicts() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldError:
-    field: str
-    code: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
 class ApiProblem:
     """An error as in RFC 9457; `errors` lists the invalid inputs."""
 
     code: str
     status: int
     detail: str
-    errors: tuple[FieldError, ...] = ()
+    errors: Sequence[Mapping[str, str]] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -54,7 +47,7 @@ class ApiProblem:
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
             "detail": self.detail,
-            "errors": [asdict(error) for error in self.errors],
+            "errors": list(self.errors),
         }
 
 
@@ -82,21 +75,21 @@ def problem_response(code: str, status: HTTPStatus, detail: str) -> JsonResponse
 def problem_of(error: exceptions.APIException) -> ApiProblem:
     """Describe an API error; a validation error is listed by input."""
     if isinstance(error, exceptions.ValidationError):
-        errors = tuple(_field_errors(error.get_full_details()))
-        general = [each.detail for each in errors if not each.field]
+        errors = list(_field_errors(error.get_full_details()))
+        general = [each["detail"] for each in errors if not each["field"]]
         detail = " ".join(general) or _("Some of the input is invalid.")
-        return ApiProblem("invalid", error.status_code, detail, tuple(each for each in errors if each.field))
+        return ApiProblem("invalid", error.status_code, detail, [each for each in errors if each["field"]])
     codes = error.get_codes()
     return ApiProblem(codes if isinstance(codes, str) else error.default_code, error.status_code, str(error.detail))
 
 
-def _field_errors(details: Any, path: str = "") -> Iterator[FieldError]:
+def _field_errors(details: Any, path: str = "") -> Iterator[dict[str, str]]:
     """Flatten DRF's nested details: dicts nest fields, lists nest rows, leaves have message and code."""
     if isinstance(details, list):
         for each in details:
             yield from _field_errors(each, path)
     elif set(details) == {"message", "code"} and isinstance(details["message"], str):
-        yield FieldError(path, str(details["code"]), str(details["message"]))
+        yield {"field": path, "code": str(details["code"]), "detail": str(details["message"])}
     else:
         for name, nested in details.items():
             inner = "" if name == "non_field_errors" else str(name)

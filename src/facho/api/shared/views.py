@@ -25,8 +25,10 @@ from rest_framework.viewsets import GenericViewSet
 from facho.accounts.acknowledge import MAX_NOTE_LENGTH, AcknowledgementError, acknowledge, take_back
 from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.scope import scope_of
+from facho.alerts.channels import ChannelSecrets
 from facho.api.shared.filters import refuse_parameters
 from facho.api.shared.problems import Conflict, collisions_are_conflicts
+from facho.infrastructure.secrets import Secret
 
 Row = TypeVar("Row", bound=Model)
 
@@ -108,6 +110,17 @@ class RowSerializer(serializers.ModelSerializer[Row]):
         return serializers.CharField, {"default": None, "allow_null": True} if relation_info.model_field.null else {}
 
 
+class TextField(serializers.CharField):
+    """What a function says of the row, in the language of the request."""
+
+    def __init__(self, say: Callable[[Any], object]) -> None:
+        super().__init__(source="*", read_only=True)
+        self.say = say
+
+    def to_representation(self, value: Any) -> str:
+        return str(self.say(value))
+
+
 class NoParameters(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -119,9 +132,15 @@ class ScopedRows(GenericAPIView[Any]):
 
     # The way from a row to its OLT; empty for OLTs themselves.
     olt_path = "olt"
+    # Of a single row, where it shows more.
+    detail_class: type[serializers.BaseSerializer[Any]] | None = None
 
     def get_queryset(self) -> QuerySet[Any]:
         return scope_of(self.request.user).narrow(super().get_queryset(), self.olt_path)
+
+    def get_serializer_class(self) -> Any:
+        is_detail = self.detail_class and getattr(self, "action", "") == "retrieve"
+        return self.detail_class if is_detail else super().get_serializer_class()
 
 
 def must_see(request: Request, rows: QuerySet[Any], olt_path: str = "olt") -> None:
@@ -191,6 +210,34 @@ def recorded(request: Request, wish: "serializers.BaseSerializer[Any]") -> Itera
     with transaction.atomic():
         yield row, values
         record(request.user, row, Action.CHANGED, changed_words(before, values))
+
+
+class AddressedSerializer(KnownFields, serializers.ModelSerializer[Row]):
+    """What may be written of a channel or a webhook; a secret left out or empty keeps its stored value."""
+
+    url = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=2_000)
+    signing_key = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=500)
+
+    def find_faults(self, attrs: dict[str, Any], given: ChannelSecrets) -> dict[str, str]:
+        raise NotImplementedError
+
+    def store(self, row: Row, given: ChannelSecrets) -> None:
+        raise NotImplementedError
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        given = ChannelSecrets(Secret(attrs.pop("url", "")), Secret(attrs.pop("signing_key", "")))
+        if faults := self.find_faults(attrs, given):
+            raise serializers.ValidationError(faults)
+        return {**attrs, "given": given}
+
+    def save(self, **_options: Any) -> Any:
+        row: Any = self.instance or self.Meta.model()  # type: ignore[misc]  # the stubs name no model
+        values = dict(self.validated_data)
+        given = values.pop("given")
+        for name, value in values.items():
+            setattr(row, name, value)
+        self.store(row, given)
+        return row
 
 
 class NoteSerializer(KnownFields):

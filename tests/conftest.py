@@ -200,11 +200,14 @@ def _enter_world(database: str) -> None:
 
 def _set_up_django() -> None:
     import django
+    import django.contrib.admin
 
     os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS_MODULE
     # A slow hash is what protects a real password, and what makes a test slow.
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     django.setup()
+    # Tests of the admin are parametrized by its models, before any asks for an address.
+    django.contrib.admin.autodiscover()
 
 
 def _tiers(item: pytest.Item, database: str) -> set[str]:

@@ -36,6 +36,8 @@ NEEDED: dict[Role, Promise] = {
     Role.ADMIN: gettext_lazy("It needs the role admin, which an administrator can give you."),
 }
 
+admin.autodiscover()
+
 urlpatterns = [
     path("", include("facho.dashboard.urls")),
     path("api/v1/", include("facho.api.urls")),

@@ -1,5 +1,6 @@
 """Runs a command: opens what it needs, loads its module, and writes an expected failure in a sentence a line."""
 
+import gc
 import logging
 import os
 import sys
@@ -60,6 +61,8 @@ def _run(arguments: Namespace) -> int:
     module, _, function = arguments.handler.partition(".")
     # Loaded now: it needs a Django that is set up, and no other command's module is loaded along.
     handler: Callable[[Namespace], int | None] = getattr(import_module(f"facho.core.cli.{module}"), function)
+    gc.freeze()
+    gc.enable()
     if arguments.needs is not Needs.DATABASE:
         return handler(arguments) or 0
     try:

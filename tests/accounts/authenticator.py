@@ -63,8 +63,8 @@ class Authenticator:
         return sha256(self.host.encode()).digest() + struct.pack(">BI", flags, self.counter)
 
     def _client(self, kind: str, challenge: str) -> bytes:
-        said = {"type": kind, "challenge": challenge, "origin": self.origin, "crossOrigin": self.is_framed}
-        return json.dumps(said).encode()
+        message = {"type": kind, "challenge": challenge, "origin": self.origin, "crossOrigin": self.is_framed}
+        return json.dumps(message).encode()
 
     def _answer(self, **response: bytes) -> str:
         name = text_of(self.credential_id)

@@ -66,7 +66,7 @@ def test_both_are_in_the_trail_in_the_language_of_the_installation() -> None:
 
     trail = LogEntry.objects.order_by("id").values_list("user__username", "object_id", "change_message")
 
-    ((first, first_id, said), (second, _, undone)) = trail
+    ((first, first_id, message), (second, _, undone)) = trail
     assert (first, first_id, second) == ("ana", str(outage.pk), "eva")
-    assert said.endswith("looking")
+    assert message.endswith("looking")
     assert undone.endswith("ana")

@@ -32,9 +32,9 @@ def url(live_server: LiveServer) -> str:
         onu = make_onu(olt, (0, 1, 3, number), run_state="offline", outage=cut)
         place = {"olt": olt, "pon_port": onu.pon_port, "onu": onu, "onu_number": number}
         OnuEvent.objects.create(**place, at=cut.started_at, kind="down", cause="los")
-        said = {"meaning": "onu_dying_gasp", "oid": "1.3.6.1", "name": "gasp", "frame": 0, "slot": 1, "port": 3}
+        message = {"meaning": "onu_dying_gasp", "oid": "1.3.6.1", "name": "gasp", "frame": 0, "slot": 1, "port": 3}
         read = {"outcome": "confirmed", "settled_at": cut.started_at + timedelta(seconds=1.3)}
-        Trap.objects.create(**place, **said, **read, heard_at=cut.started_at)
+        Trap.objects.create(**place, **message, **read, heard_at=cut.started_at)
     healthy = make_onu(olt, (0, 1, 4, 0), run_state="online")
     Trap.objects.create(olt=olt, onu=healthy, meaning="onu_los", oid="1.3.6.1", heard_at=now, outcome="not_confirmed")
     values = [["1.3.6.1.4.1.99999.7.1", "0x04", HOSTILE]]

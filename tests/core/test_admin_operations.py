@@ -164,9 +164,9 @@ def test_suspended_nodes_return_to_their_schedule(administrator: Client) -> None
     past = timezone.now() - timedelta(minutes=9)
     suspended = make_node(suspended_at=past, suspend_reason="timeout", next_run_at=past)
 
-    said = act(administrator, "resume", suspended, make_node())
+    message = act(administrator, "resume", suspended, make_node())
 
-    assert said == "1 node was resumed."
+    assert message == "1 node was resumed."
     suspended.refresh_from_db()
     assert suspended.suspended_at is None
 

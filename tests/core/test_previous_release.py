@@ -26,7 +26,7 @@ def test_every_row_of_the_previous_release_is_there_after_the_upgrade(
     play(before_environ, ROWS, "fill")
     before = json.loads(play(before_environ, ROWS, "print"))
 
-    said = play(product_environ, "-m", "facho.core.cli.main", "migrate")
+    message = play(product_environ, "-m", "facho.core.cli.main", "migrate")
 
     after = json.loads(play(product_environ, ROWS, "print"))
     assert (
@@ -35,4 +35,4 @@ def test_every_row_of_the_previous_release_is_there_after_the_upgrade(
     )
     assert before["understood"] == after["understood"]
     assert len(after["understood"]["light"]["HWTC00000003"]) == 120
-    assert said
+    assert message

@@ -46,7 +46,7 @@ def main() -> None:
 def _play_all(play: Play, template: Any, orders: list[dict[str, Any]], *, at_once: int) -> Iterator[str]:
     waiting = list(enumerate(orders))
     acting: dict[int, Actor] = {}
-    said: dict[int, bytes] = {}
+    message: dict[int, bytes] = {}
     while waiting or acting:
         while waiting and len(acting) < at_once:
             number, order = waiting.pop(0)
@@ -54,9 +54,9 @@ def _play_all(play: Play, template: Any, orders: list[dict[str, Any]], *, at_onc
             acting[actor.findings] = actor
         for pipe in select.select(list(acting), [], [])[0]:
             chunk = os.read(pipe, 65_536)
-            said[pipe] = said.get(pipe, b"") + chunk
+            message[pipe] = message.get(pipe, b"") + chunk
             if not chunk:
-                yield _reap(acting.pop(pipe), said.pop(pipe), template)
+                yield _reap(acting.pop(pipe), message.pop(pipe), template)
 
 
 def _fork(play: Play, template: Any, number: int, order: dict[str, Any]) -> Actor:

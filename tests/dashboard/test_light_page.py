@@ -269,10 +269,10 @@ def test_a_finding_counts_who_kept_their_light_who_lost_some_and_who_was_not_rea
 
     page = text(viewer, f"/light/{finding.id}/")
 
-    said = re.sub(r"<[^>]+>", "", page.partition('id="others"')[2].partition("</p>")[0])
+    message = re.sub(r"<[^>]+>", "", page.partition('id="others"')[2].partition("</p>")[0])
     assert (
         "1 kept its light · 1 changed by a third of that loss or more · 2 are unknown: not read both before and after"
-        in said
+        in message
     )
 
 

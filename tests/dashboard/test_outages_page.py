@@ -163,8 +163,8 @@ def test_gasps_that_only_traps_announced_are_marked_and_change_no_cause(viewer: 
     cut = make_outage(olt)
     take_down(cut, olt, ["los"] * 5)
     for onu in Onu.objects.filter(onu_id__lt=4):
-        said = {"oid": "1", "meaning": "onu_dying_gasp", "heard_at": cut.started_at}
-        Trap.objects.create(olt=olt, onu=onu, pon_port_id=onu.pon_port_id, **said)
+        message = {"oid": "1", "meaning": "onu_dying_gasp", "heard_at": cut.started_at}
+        Trap.objects.create(olt=olt, onu=onu, pon_port_id=onu.pon_port_id, **message)
 
     page = text(viewer, f"/outages/{cut.id}/")
 

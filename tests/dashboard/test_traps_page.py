@@ -120,8 +120,8 @@ def test_the_line_for_an_unknown_trap_gives_it_a_meaning_in_a_definition_of_ones
     line = shown.definition_line.replace("other", "fan")
     own = read_definition(ours.replace("  said:\n", f"  said:\n    {line}\n", 1), "huawei_smartax.yaml")
 
-    said = explain(own, parse_oid(trap.oid), ())
-    assert (said.name, said.meaning) == ("my_trap", Meaning.FAN)
+    message = explain(own, parse_oid(trap.oid), ())
+    assert (message.name, message.meaning) == ("my_trap", Meaning.FAN)
     page = text(admin)
     assert "definitions/huawei_smartax.yaml" in page
     assert "onu_los" in page

@@ -159,12 +159,12 @@ def test_the_certificate_has_to_be_one_that_the_machine_trusts(
     with netbox_server(tls) as secured:
         settings.FACHO_NETBOX_URL = f"https://localhost:{secured.port}"
         try:
-            said = f"{fetch_count()} devices"
+            message = f"{fetch_count()} devices"
         except NetBoxAway as error:
-            said = str(error)
+            message = str(error)
 
-    assert (said == "0 devices") is is_trusted
-    assert ("This machine does not trust the certificate of NetBox" in said) is not is_trusted
+    assert (message == "0 devices") is is_trusted
+    assert ("This machine does not trust the certificate of NetBox" in message) is not is_trusted
 
 
 @pytest.mark.parametrize("row", [7, {"id": "1"}, {"id": True}, {"id": -1}, {"id": 2**63}, {}])

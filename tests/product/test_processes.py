@@ -362,9 +362,9 @@ def test_a_taken_port_is_named_with_the_way_out(environ: dict[str, str]) -> None
 def test_a_data_folder_that_is_a_file_is_said_to_be_no_folder(environ: dict[str, str]) -> None:
     Path(environ["FACHO_DATA_DIR"]).write_text("")
 
-    said = refusal(environ, "run", "--bind", "127.0.0.1:0", status=BAD_CONFIGURATION)
+    message = refusal(environ, "run", "--bind", "127.0.0.1:0", status=BAD_CONFIGURATION)
 
-    assert "data: Not a directory. Set FACHO_DATA_DIR" in said
+    assert "data: Not a directory. Set FACHO_DATA_DIR" in message
 
 
 def test_a_second_product_on_one_folder_is_refused(first_run: tuple[Product, dict[str, str]]) -> None:

@@ -249,9 +249,9 @@ async def test_a_family_that_appends_a_tail_to_its_community_does_so_and_it_stil
         [b"eventId=1", b"eventLevel=minor", b"confirm"],
         [b"eventId=2", b"eventLevel=cleared", b"confirm"],
     ]
-    said = [explain(olt.definition, each.oid, each.varbinds, each.tail) for each in heard if each is not None]
-    assert [each.meaning for each in said] == [Meaning.ONU_LOS, Meaning.ONU_UP]
-    assert [place_of(each, onu.place) for each in said] == [onu.place, onu.place]
+    message = [explain(olt.definition, each.oid, each.varbinds, each.tail) for each in heard if each is not None]
+    assert [each.meaning for each in message] == [Meaning.ONU_LOS, Meaning.ONU_UP]
+    assert [place_of(each, onu.place) for each in message] == [onu.place, onu.place]
 
 
 async def test_an_inform_comes_again_until_it_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,8 +384,8 @@ async def test_a_storm_has_its_number_and_ends(kind: StormKind) -> None:
         olt.say(Meaning.DEVICE_RESTART)
         assert await receiver.count(301) == 301
 
-    said = {StormKind.LIES: Meaning.ONU_LOS, StormKind.TRUE: Meaning.ONU_UP}.get(kind)
-    assert said is None or set(receiver.meanings()) == {said, Meaning.DEVICE_RESTART}
+    message = {StormKind.LIES: Meaning.ONU_LOS, StormKind.TRUE: Meaning.ONU_UP}.get(kind)
+    assert message is None or set(receiver.meanings()) == {message, Meaning.DEVICE_RESTART}
     assert all(onu.is_online for onu in olt.world.onus)
 
 

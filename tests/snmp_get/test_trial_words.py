@@ -19,8 +19,8 @@ def test_family_that_is_recognised_by_its_tables_alone_is_not_called_refused(key
 
     tried = try_on_recording(family, rows, TrialBounds())
 
-    said = describe_recognition(family, SHARED_NUMBER, "town-olt", tried)
-    assert said == f"With sysObjectID {SHARED_NUMBER} and the tables that have rows the OLT is recognised as {key}."
+    message = describe_recognition(family, SHARED_NUMBER, "town-olt", tried)
+    assert message == f"With sysObjectID {SHARED_NUMBER} and the tables that have rows the OLT is recognised as {key}."
 
 
 def test_device_whose_tables_show_nothing_is_refused_with_the_sentence_of_the_family() -> None:

@@ -293,11 +293,11 @@ def test_nodes_jobs_and_olts_are_switched_off_and_on(administrator: Client) -> N
     node = make_node()
     olt = node.workflow.olt
 
-    said = [
+    message = [
         act(administrator, action, row) for row in (node, node.job, olt) for action in ("disable", "enable", "enable")
     ]
 
-    assert said == [
+    assert message == [
         "1 node was disabled.",
         "1 node was enabled.",
         "0 nodes were enabled.",

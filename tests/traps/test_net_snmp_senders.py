@@ -58,8 +58,8 @@ def send(folder: Path, tool: str, arguments: list[str], words: list[str], *, cou
 
 
 def assert_gasp() -> None:
-    [said] = Trap.objects.all()
-    assert (said.meaning, said.place) == ("onu_dying_gasp", "0/1/6/54")
+    [message] = Trap.objects.all()
+    assert (message.meaning, message.place) == ("onu_dying_gasp", "0/1/6/54")
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def trap(
 def encode(
     oid: Oid, varbinds: tuple[VarBind, ...], *, uptime: int = 1, community: bytes = b"public", inform: bool = False
 ) -> bytes:
-    said = Notification(SnmpVersion.V2C, oid, varbinds, uptime, inform, "", b"", b"")
-    return encode_notification(said, Community(community))
+    message = Notification(SnmpVersion.V2C, oid, varbinds, uptime, inform, "", b"", b"")
+    return encode_notification(message, Community(community))
 
 
 @dataclass
@@ -109,8 +109,13 @@ def test_a_trap_of_a_known_olt_is_kept_and_asks_for_a_read() -> None:
 
     listening(scene)
 
-    [said] = Trap.objects.all()
-    assert (said.olt_id, said.onu_id, said.meaning, said.place) == (olt.id, onu.id, "onu_dying_gasp", "0/1/6/54")
+    [message] = Trap.objects.all()
+    assert (message.olt_id, message.onu_id, message.meaning, message.place) == (
+        olt.id,
+        onu.id,
+        "onu_dying_gasp",
+        "0/1/6/54",
+    )
     [read] = HintRead.objects.all()
     assert (read.frame, read.slot, read.port, read.onu_number, read.is_whole) == (0, 1, 6, 54, False)
     assert OltTraps.objects.get().heard == 1
@@ -234,8 +239,8 @@ def test_what_no_definition_knows_is_kept_with_its_values_and_asks_for_nothing()
 
     listening(scene)
 
-    [said] = Trap.objects.all()
-    assert (said.meaning, said.values) == ("other", [["1.3.6.1.9.1", "0x02", "7"]])
+    [message] = Trap.objects.all()
+    assert (message.meaning, message.values) == ("other", [["1.3.6.1.9.1", "0x02", "7"]])
     assert not HintRead.objects.exists()
 
 

@@ -41,8 +41,8 @@ PLACE = HintPlace(0, 1, 6, 54)
 
 
 def heard(olt: Olt, meaning: Meaning, place: HintPlace = PLACE, *, at: datetime = NOW, mark: str = "") -> HeardTrap:
-    said = Said("x", meaning, place)
-    return HeardTrap(olt.id, at, "1.3.6.1", said, f"{meaning}{place.onu}{at.timestamp()}{mark}"[-32:])
+    message = Said("x", meaning, place)
+    return HeardTrap(olt.id, at, "1.3.6.1", message, f"{meaning}{place.onu}{at.timestamp()}{mark}"[-32:])
 
 
 def hear(*traps: HeardTrap, now: datetime = NOW) -> int:

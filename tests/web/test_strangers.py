@@ -106,12 +106,12 @@ def test_what_does_not_come_is_not_waited_for(web: Web) -> None:
     }
     connections = {name: web.send(beginning) for name, beginning in beginnings.items()}
 
-    said = {name: read_to_end(connection) for name, connection in connections.items()}
+    message = {name: read_to_end(connection) for name, connection in connections.items()}
 
-    assert said["nothing"] == b""
-    assert said["half a head"].startswith(b"HTTP/1.1 408 ")
-    assert said["half a body"].startswith(b"HTTP/1.1 408 ")
-    assert said["a second request"].startswith(b"HTTP/1.1 200 ")
+    assert message["nothing"] == b""
+    assert message["half a head"].startswith(b"HTTP/1.1 408 ")
+    assert message["half a body"].startswith(b"HTTP/1.1 408 ")
+    assert message["a second request"].startswith(b"HTTP/1.1 200 ")
 
 
 def test_who_reads_nothing_is_not_waited_for(web: Web) -> None:

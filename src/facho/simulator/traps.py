@@ -97,7 +97,7 @@ class Utterance:
 
 def traps_of(entries: Iterable[JournalEntry]) -> list[Utterance]:
     """Return what an OLT says of what happened, in order; the ONUs of a power cut gasp before they are lost."""
-    said: list[Utterance] = []
+    utterances: list[Utterance] = []
     lost: list[Utterance] = []
     for entry in entries:
         words = _WORDS.get(entry.kind)
@@ -106,8 +106,8 @@ def traps_of(entries: Iterable[JournalEntry]) -> list[Utterance]:
             if entry.cause is DownCause.DYING_GASP:
                 lost.append(Utterance(_LOST, entry.place, entry.serial))
         if words is not None:
-            said.append(Utterance(words, entry.place, entry.serial))
-    return said + lost
+            utterances.append(Utterance(words, entry.place, entry.serial))
+    return utterances + lost
 
 
 def tail_of(definition: Definition, *, is_end: bool, number: int, at: datetime) -> bytes:
@@ -199,11 +199,11 @@ class SimulatedTraps:
         tail = tail_of(self._definition, is_end=is_end, number=self.sent + 1, at=self._moment.at)
         kind, request_id = self._target.kind, self._next_id()
         version = SnmpVersion.V1 if kind is TrapKind.V1 else SnmpVersion.V2C
-        said = Notification(
+        message = Notification(
             version, oid, varbinds, self._moment.uptime_ticks, is_inform=kind is TrapKind.INFORM, tail=tail
         )
-        data = encode_notification(said, Community(self._target.community), request_id=request_id)
-        if said.is_inform:
+        data = encode_notification(message, Community(self._target.community), request_id=request_id)
+        if message.is_inform:
             self._inform(data, request_id)
         else:
             self._depart(data)

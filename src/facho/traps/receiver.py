@@ -136,7 +136,7 @@ class TrapListener(asyncio.DatagramProtocol):
 
     def _read(self, notification: Notification, sender: KnownSender) -> HeardTrap:
         definition = load_definitions().get(sender.vendor)
-        said = explain(definition, notification.oid, notification.varbinds, notification.tail)
+        message = explain(definition, notification.oid, notification.varbinds, notification.tail)
         oid = format_oid(notification.oid)
         if notification.engine_id:
             self.engines[sender.olt_id] = notification.engine_id
@@ -144,9 +144,9 @@ class TrapListener(asyncio.DatagramProtocol):
             sender.olt_id,
             self._clock.now(),
             oid,
-            said,
+            message,
             store.fingerprint_of(oid, encode_varbinds(notification.varbinds), notification.uptime_ticks),
-            show_values(hide_secrets(definition, notification.varbinds)) if said.name == oid else None,
+            show_values(hide_secrets(definition, notification.varbinds)) if message.name == oid else None,
         )
 
     def _allowance(self, host: str) -> Allowance:

@@ -254,9 +254,9 @@ def _rows(olt_id: int, traps: Sequence[HeardTrap], copies: Mapping[str, int]) ->
         by_serial[serial] = onu_id
     rows = []
     for trap in traps:
-        said, place = trap.said, trap.said.place
+        message, place = trap.said, trap.said.place
         at_port = None if place.port is None else ports.get((olt_id, place.frame or 0, place.slot or 0, place.port))
-        onu = by_serial.get(said.serial)
+        onu = by_serial.get(message.serial)
         if at_port is not None and place.onu is not None:
             onu = by_place.get((at_port, place.onu))
         rows.append(
@@ -264,16 +264,16 @@ def _rows(olt_id: int, traps: Sequence[HeardTrap], copies: Mapping[str, int]) ->
                 olt_id=olt_id,
                 heard_at=trap.heard_at,
                 oid=trap.oid[:255],
-                name=said.name[:120],
-                meaning=said.meaning.value,
-                is_end=said.is_end,
+                name=message.name[:120],
+                meaning=message.meaning.value,
+                is_end=message.is_end,
                 frame=place.frame,
                 slot=place.slot,
                 port=place.port,
                 onu_number=place.onu,
                 pon_port_id=at_port,
                 onu_id=onu,
-                serial=said.serial[:32],
+                serial=message.serial[:32],
                 values=trap.values,
                 fingerprint=trap.fingerprint,
                 repeats=copies[trap.fingerprint] - 1,
@@ -438,7 +438,7 @@ def load_gasps(outage: Outage) -> dict[int, list[datetime]]:
     """Load when traps said a dying gasp of ONUs at the place of a port or card outage, by ONU; one query."""
     names = ("frame", "slot", "port") if outage.scope == OutageScope.PON else ("frame", "slot")
     at_place = {f"pon_port__{name}": getattr(outage, name) for name in names}
-    said = Trap.objects.filter(
+    traps = Trap.objects.filter(
         olt_id=outage.olt_id or 0,
         meaning=Meaning.ONU_DYING_GASP.value,
         is_end=False,
@@ -447,9 +447,9 @@ def load_gasps(outage: Outage) -> dict[int, list[datetime]]:
         **at_place,
     )
     if outage.ended_at:
-        said = said.filter(heard_at__lte=outage.ended_at)
+        traps = traps.filter(heard_at__lte=outage.ended_at)
     gasps: dict[int, list[datetime]] = defaultdict(list)
-    for onu_id, heard_at in said.order_by("heard_at").values_list("onu_id", "heard_at")[:MAX_CHANGES]:
+    for onu_id, heard_at in traps.order_by("heard_at").values_list("onu_id", "heard_at")[:MAX_CHANGES]:
         gasps[onu_id or 0].append(heard_at)
     return dict(gasps)
 

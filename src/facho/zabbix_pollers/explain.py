@@ -249,16 +249,16 @@ def sentences(explanation: Explanation) -> list[str]:
     situation = explanation.situation
     if situation in _PLAIN:
         words = {"since": _time(explanation.since), "at": _time(explanation.until)}
-        said = [str(_PLAIN[situation]) % words]
+        lines = [str(_PLAIN[situation]) % words]
     else:
-        said = _SAY[situation](explanation)
+        lines = _SAY[situation](explanation)
     if situation in (Situation.GAVE_WAY, Situation.QUEUED):
-        said += _waits(explanation)
+        lines += _waits(explanation)
     if situation in (Situation.PAUSED, Situation.OUTSIDE_HOURS, Situation.NOT_DUE) and explanation.runs_at:
-        said.append(_("Next run: %(at)s.") % {"at": _time(explanation.runs_at)})
+        lines.append(_("Next run: %(at)s.") % {"at": _time(explanation.runs_at)})
     if not explanation.is_polling and explanation.situation in _WOULD_START:
-        said.append(_("Polling is stopped: nothing starts until the engine runs."))
-    return said
+        lines.append(_("Polling is stopped: nothing starts until the engine runs."))
+    return lines
 
 
 def describe_holder(holder: Holder) -> str:
@@ -275,18 +275,18 @@ def describe_holder(holder: Holder) -> str:
 def _say_running(explanation: Explanation) -> list[str]:
     holder = explanation.holder
     words = {"since": _time(explanation.since), "poller": holder.poller_id if holder else "-"}
-    said = [_("Running since %(since)s, on poller #%(poller)s.") % words]
+    lines = [_("Running since %(since)s, on poller #%(poller)s.") % words]
     if holder and holder.node_id != holder.master_node_id:
-        said.append(_("Chain member running now: %(name)s.") % {"name": ready_name(holder.name)})
-    return said
+        lines.append(_("Chain member running now: %(name)s.") % {"name": ready_name(holder.name)})
+    return lines
 
 
 def _say_suspended(explanation: Explanation) -> list[str]:
     words = {"since": _time(explanation.since), "reason": explanation.reason, "probe": _time(explanation.until)}
-    said = [_("It has been suspended since %(since)s, after failing too often (%(reason)s).") % words]
+    lines = [_("It has been suspended since %(since)s, after failing too often (%(reason)s).") % words]
     if explanation.until:
-        return [*said, _("Its OLT is asked next at %(probe)s; if it answers, the node continues.") % words]
-    return [*said, _("It must be resumed by hand.")]
+        return [*lines, _("Its OLT is asked next at %(probe)s; if it answers, the node continues.") % words]
+    return [*lines, _("It must be resumed by hand.")]
 
 
 def _say_chained(explanation: Explanation) -> list[str]:
@@ -305,17 +305,17 @@ def _say_paused(explanation: Explanation) -> list[str]:
 
 def _say_awaits_discovery(explanation: Explanation) -> list[str]:
     """Say that the discovery comes first, where that stands, and what to do when it does not come by itself."""
-    said = [_("It reads ONUs and waits for the first complete discovery of its OLT; it runs right after that.")]
+    lines = [_("It reads ONUs and waits for the first complete discovery of its OLT; it runs right after that.")]
     discovery = explanation.discovery
     if discovery is None:
-        return [*said, _("This OLT has no discovery: put a discovery job on it.")]
+        return [*lines, _("This OLT has no discovery: put a discovery job on it.")]
     words = {"id": discovery.node_id, "name": discovery.name}
-    said += [_("The discovery is node %(id)s (%(name)s):") % words, *sentences(discovery)]
+    lines += [_("The discovery is node %(id)s (%(name)s):") % words, *sentences(discovery)]
     if explanation.reason == FirstDiscovery.DISABLED:
-        said.append(_("Enable the discovery, or no ONU of this OLT is read."))
+        lines.append(_("Enable the discovery, or no ONU of this OLT is read."))
     if explanation.reason == FirstDiscovery.SUSPENDED:
-        said.append(_("Find out why the discovery fails: until it succeeds, no ONU of this OLT is read."))
-    return said
+        lines.append(_("Find out why the discovery fails: until it succeeds, no ONU of this OLT is read."))
+    return lines
 
 
 def _waits(explanation: Explanation) -> list[str]:

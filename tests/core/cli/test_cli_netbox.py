@@ -201,9 +201,9 @@ def test_what_a_status_means(facho: Command, netbox: NetBox, status: str, added:
     for device_id in (1, 2):
         netbox.set_status(device_id, status)
 
-    said = dict(whats(facho))
+    message = dict(whats(facho))
 
-    assert said == {"unknown": added} | ({"known": kept} if kept else {})
+    assert message == {"unknown": added} | ({"known": kept} if kept else {})
     assert Olt.objects.filter(enabled=True).count() == (2 if added == "new" else 1)
 
 

@@ -76,10 +76,10 @@ def test_the_units_of_the_page_start_what_exists() -> None:
 
 
 def test_what_the_page_says_of_words_and_statuses_is_so() -> None:
-    said = {cells[0].strip("`") for cells in table_rows(PAGE, heading="## NetBox")}
+    message = {cells[0].strip("`") for cells in table_rows(PAGE, heading="## NetBox")}
     statuses = {cells[0]: cells[2] for cells in table_rows(PAGE, heading="| `written to NetBox`")}
 
-    assert said == {str(verdict.label) for verdict in SyncVerdict}
+    assert message == {str(verdict.label) for verdict in SyncVerdict}
     assert {word for row, what in statuses.items() if "stays" in what for word in row.split(", ")} == set(KEPT_STATUSES)
 
 

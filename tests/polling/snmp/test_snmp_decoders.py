@@ -77,15 +77,15 @@ def read(decoder: ModuleType, data: bytes, start: int, end: int) -> object:
         page = decoder.VarBindPage(data, start, end)
     except MalformedMessage:
         return None
-    said: list[object] = [list(page)]
+    message: list[object] = [list(page)]
     for width in (1, 2):
         for after in ((), (1,), (2, 128)):
             column = decoder.ColumnBuffer(encode_oid(PREFIX), after)
             stops = [column.take(page, position, width) for position in range(width)]
-            said.append((stops, len(column), column.sub_ids, column.last, column.buffers()))
+            message.append((stops, len(column), column.sub_ids, column.last, column.buffers()))
     if page:
-        said.append(list(decoder.weave([page, page], 3)))
-    return said
+        message.append(list(decoder.weave([page, page], 3)))
+    return message
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.thorough])])

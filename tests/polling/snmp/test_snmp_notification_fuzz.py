@@ -27,9 +27,9 @@ def originals() -> list[bytes]:
     """Return what OLTs send, as often with v3 as with a community."""
     plain = [bytes.fromhex(vector["hex"]) for vector in VECTORS]
     sealed = [
-        encode_notification(said, user, clock=(5, 0), receiver_id=OURS)
+        encode_notification(message, user, clock=(5, 0), receiver_id=OURS)
         for user in USERS
-        for said in (TRAP, INFORM, LONG)
+        for message in (TRAP, INFORM, LONG)
     ]
     return plain + sealed * 2
 
@@ -66,7 +66,7 @@ def test_a_damaged_notification_ends_as_a_hearing(count: int) -> None:
 @pytest.mark.parametrize("count", [1_000, pytest.param(20_000, marks=[pytest.mark.slow, pytest.mark.thorough])])
 def test_no_damaged_notification_of_a_user_with_a_key_counts(user: UserCredential, count: int) -> None:
     vandal, world = Vandal(SEED), World()
-    intact = [encode_notification(said, user, clock=(5, 0), receiver_id=OURS) for said in (TRAP, INFORM)]
+    intact = [encode_notification(message, user, clock=(5, 0), receiver_id=OURS) for message in (TRAP, INFORM)]
 
     for number in range(count):
         data = vandal.damage(vandal.rng.choice(intact))

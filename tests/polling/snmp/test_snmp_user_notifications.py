@@ -407,6 +407,8 @@ def test_an_engine_of_ours_is_one_of_the_standard(engine_id: bytes, boots: int) 
 
 
 def test_an_envelope_shows_whether_a_report_is_wanted() -> None:
-    trap, inform = (decode_envelope(encode_notification(said, PLAIN, receiver_id=OURS)) for said in (TRAP, INFORM))
+    trap, inform = (
+        decode_envelope(encode_notification(message, PLAIN, receiver_id=OURS)) for message in (TRAP, INFORM)
+    )
 
     assert (trap.is_reportable, inform.is_reportable) == (False, True)

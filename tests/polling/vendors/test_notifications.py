@@ -54,11 +54,11 @@ def numbers(oid: Oid, **values: Value) -> list[VarBind]:
 
 @pytest.mark.parametrize("packet", PACKETS, ids=list(BY_ID))
 def test_every_packet_says_what_it_means_and_where(packet: dict[str, Any]) -> None:
-    said = explain_packet(packet["id"])
+    message = explain_packet(packet["id"])
 
-    assert said.meaning is Meaning(packet["meaning"])
-    assert said.place == HintPlace(*packet["place"])
-    assert (said.is_end, said.serial) == (packet["is_end"], packet["serial"])
+    assert message.meaning is Meaning(packet["meaning"])
+    assert message.place == HintPlace(*packet["place"])
+    assert (message.is_end, message.serial) == (packet["is_end"], packet["serial"])
 
 
 def test_an_unknown_notification_is_named_by_its_oid() -> None:
@@ -86,17 +86,17 @@ def test_a_link_that_is_not_a_pon_port_says_no_place() -> None:
 def test_a_link_is_found_by_the_instance_of_its_columns_too() -> None:
     status: list[VarBind] = [((*IF_ENTRY, 8, 4194313728), int(Tag.INTEGER), 1)]
 
-    said = explain(definition("huawei_smartax"), LINK_UP, status)
+    message = explain(definition("huawei_smartax"), LINK_UP, status)
 
-    assert said == Said("linkUp", Meaning.PON_UP, HintPlace(0, 1, 6), is_end=True)
+    assert message == Said("linkUp", Meaning.PON_UP, HintPlace(0, 1, 6), is_end=True)
 
 
 def test_the_link_of_an_onu_is_about_the_onu() -> None:
     named: list[VarBind] = [((*IF_ENTRY, 2, 45), int(Tag.OCTET_STRING), b"GPON0/2:12")]
 
-    said = explain(definition("bdcom_gpon"), LINK_DOWN, named)
+    message = explain(definition("bdcom_gpon"), LINK_DOWN, named)
 
-    assert (said.meaning, said.place) == (Meaning.ONU_DOWN, HintPlace(None, 0, 2, 12))
+    assert (message.meaning, message.place) == (Meaning.ONU_DOWN, HintPlace(None, 0, 2, 12))
 
 
 def test_both_forms_of_an_oid_without_a_zero_are_the_same() -> None:
@@ -111,8 +111,8 @@ def test_the_tail_of_a_community_ends_what_began() -> None:
     family, oid = definition("zte_c300_c320"), parse_oid(packet["oid"])
 
     for tail in (b"eventId=1@eventLevel=cleared@20260211174422", b"@level=cleared"):
-        said = explain(family, oid, varbinds_of(packet), tail)
-        assert (said.meaning, said.is_end) == (Meaning.ONU_UP, True)
+        message = explain(family, oid, varbinds_of(packet), tail)
+        assert (message.meaning, message.is_end) == (Meaning.ONU_UP, True)
     assert not explain(family, oid, varbinds_of(packet), b"eventLevel=notification@cleared").is_end
 
 
@@ -128,12 +128,12 @@ def test_the_class_says_whether_it_begins_or_ends() -> None:
     kind = (*VSOL, 5, 24, 0)  # with the trailing zero that some units send
 
     def says(number: int) -> tuple[Meaning, bool]:
-        said = explain(
+        message = explain(
             definition("vsol_gpon_v1600g"), (*VSOL, 6, 1), numbers((*VSOL, 2), n2=b"0/1", n5=kind, n6=number)
         )
-        assert said.place == HintPlace(port=1)
-        assert said.name == "onuLinkLost"
-        return said.meaning, said.is_end
+        assert message.place == HintPlace(port=1)
+        assert message.name == "onuLinkLost"
+        return message.meaning, message.is_end
 
     assert says(1) == (Meaning.ONU_LOS, False)
     assert says(0) == (Meaning.ONU_UP, True)
@@ -142,18 +142,18 @@ def test_the_class_says_whether_it_begins_or_ends() -> None:
 def test_a_kind_that_no_list_has_is_other() -> None:
     login = numbers((*VSOL, 2), n2=b"1", n3=b"8", n5=(*VSOL, 5, 83), n6=2)
 
-    said = explain(definition("vsol_gpon_v1600g"), (*VSOL, 6, 1), login)
+    message = explain(definition("vsol_gpon_v1600g"), (*VSOL, 6, 1), login)
 
-    assert (said.name, said.meaning) == ("dataAlarmTrap", Meaning.OTHER)
+    assert (message.name, message.meaning) == ("dataAlarmTrap", Meaning.OTHER)
 
 
 @pytest.mark.parametrize(("severity", "ended", "is_end"), [(2, 0, False), (6, 0, True), (2, 41, True)])
 def test_an_alarm_ends_by_its_severity_or_by_what_it_refers_to(severity: int, ended: int, *, is_end: bool) -> None:
     alarm = numbers((*NSCRTV, 2), n4=113002, n1=bytes((1, 0, 3, 5, 0, 0, 0, 0)), n5=severity, n2=ended)
 
-    said = explain(definition("cdata_gpon"), (*NSCRTV, 1, 1), alarm)
+    message = explain(definition("cdata_gpon"), (*NSCRTV, 1, 1), alarm)
 
-    assert (said.is_end, said.meaning) == (is_end, Meaning.ONU_UP if is_end else Meaning.ONU_DOWN)
+    assert (message.is_end, message.meaning) == (is_end, Meaning.ONU_UP if is_end else Meaning.ONU_DOWN)
 
 
 def test_an_alarm_of_a_port_names_no_onu() -> None:
@@ -177,9 +177,9 @@ def test_a_dying_gasp_counts_before_the_status_that_comes_with_it() -> None:
 def test_an_unknown_number_under_a_known_oid_still_names_its_place() -> None:
     dmos = parse_oid("1.3.6.1.4.1.3709.3.6.3")
 
-    said = explain(definition("datacom_dmos"), (*dmos, 3, 9, 4), numbers((*dmos, 1), n4=b"gpon-1/1/3-onu-5", n7=2))
+    message = explain(definition("datacom_dmos"), (*dmos, 3, 9, 4), numbers((*dmos, 1), n4=b"gpon-1/1/3-onu-5", n7=2))
 
-    assert said == Said("1.3.6.1.4.1.3709.3.6.3.3.9.4", Meaning.OTHER, HintPlace(1, 1, 3, 5))
+    assert message == Said("1.3.6.1.4.1.3709.3.6.3.3.9.4", Meaning.OTHER, HintPlace(1, 1, 3, 5))
 
 
 def test_passwords_are_neither_kept_nor_shown() -> None:
@@ -253,11 +253,11 @@ ANY_VARBIND = st.tuples(
 def test_nothing_that_is_sent_raises(
     family: Definition | None, oid: Oid, varbinds: Sequence[VarBind], tail: bytes
 ) -> None:
-    said = explain(family, oid, varbinds, tail)
+    message = explain(family, oid, varbinds, tail)
 
-    parts = [said.place.frame, said.place.slot, said.place.port, said.place.onu]
+    parts = [message.place.frame, message.place.slot, message.place.port, message.place.onu]
     assert all(part is None or 0 <= part < 2**31 for part in parts)
-    assert len(said.serial) <= 255
+    assert len(message.serial) <= 255
 
 
 def write_somewhere(rule: NotificationRule, meaning: Meaning, *, is_end: bool) -> list[VarBind]:
@@ -283,9 +283,9 @@ def test_every_entry_resolves(family: Definition, oid: Oid, rule: NotificationRu
     assert explain(family, oid, []).name == rule.name
     for meaning in rule.meanings:
         is_end = rule.is_end if not rule.by else meaning.endswith("_up")
-        said = explain(family, oid, write_somewhere(rule, meaning, is_end=is_end))
-        assert (said.meaning, said.is_end) == (meaning, is_end)
-        assert bool(rule.places) == (said.place != HintPlace())
+        message = explain(family, oid, write_somewhere(rule, meaning, is_end=is_end))
+        assert (message.meaning, message.is_end) == (meaning, is_end)
+        assert bool(rule.places) == (message.place != HintPlace())
 
 
 @pytest.mark.parametrize(
@@ -308,9 +308,9 @@ def test_what_is_composed_is_explained_as_the_same(meaning: Meaning, *, is_end: 
         composed = compose(family, meaning, place, is_end=is_end)
         if composed is not None:
             reported.add(family.key)
-            said = explain(family, *composed)
-            assert (said.meaning, said.is_end) == (meaning, is_end)
-            named = {name: getattr(said.place, name) for name in Place._fields}
+            message = explain(family, *composed)
+            assert (message.meaning, message.is_end) == (meaning, is_end)
+            named = {name: getattr(message.place, name) for name in Place._fields}
             assert all(value is None or value == getattr(place, name) for name, value in named.items())
 
     assert {"huawei_smartax", "zte_c300_c320", "vsol_gpon_v1600g"} <= reported

@@ -126,9 +126,9 @@ def test_a_definition_without_any_one_key_is_reviewed_to_its_end(key: str) -> No
 
 
 def test_a_fault_of_the_notifications_hides_no_other() -> None:
-    said = {"said": [{"meaning": "onu_lost", "base": "1.3.6", "names": {1: "lost"}}]}
+    message = {"said": [{"meaning": "onu_lost", "base": "1.3.6", "names": {1: "lost"}}]}
 
-    found = reviewed(brand=7, notifications=said)
+    found = reviewed(brand=7, notifications=message)
 
     assert {fault.path for fault in found.faults} == {"brand", "notifications.said[0].meaning"}
 

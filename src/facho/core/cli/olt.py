@@ -146,12 +146,12 @@ def probe(arguments: Namespace) -> None:
     except OltBusy as error:
         raise OperatorError(_("OLT %s is busy with a long run: try again later.") % arguments.name) from error
     identity = report.identity
-    said = ("sys_name", "sys_descr", "sys_object_id", "vendor", "model")
+    columns = ("sys_name", "sys_descr", "sys_object_id", "vendor", "model")
     why = report.failure.message if report.failure else _(report.refusal) if report.refusal else ""
     values = {
         "olt": arguments.name,
         "answered": report.answered,
-        **{name: getattr(identity, name, "") for name in said},
+        **{name: getattr(identity, name, "") for name in columns},
         "round_trip_ms": None if report.round_trip_ms is None else round(report.round_trip_ms, 1),
         "error": why,
     }

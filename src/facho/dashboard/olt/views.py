@@ -200,8 +200,8 @@ def load_nodes(olt_id: int, now: datetime) -> list[NodeLine]:
 
 def _line(node: WorkflowNode, explanation: Explanation) -> NodeLine:
     situation = explanation.situation
-    said = [] if situation in _SPEAK_FOR_THEMSELVES else sentences(explanation)
-    return NodeLine(node, situation, None if node.is_chain_node else explanation.runs_at, said)
+    lines = [] if situation in _SPEAK_FOR_THEMSELVES else sentences(explanation)
+    return NodeLine(node, situation, None if node.is_chain_node else explanation.runs_at, lines)
 
 
 def load_run_groups(olt_id: int, count: int) -> list[list[dict[str, Any]]]:
@@ -339,10 +339,10 @@ def olt_run(request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
     olt = find_olt(request, olt_id)
     node = _node(olt, node_id)
     try:
-        said = describe_asked(leave_wish(request.user, node.id, now=timezone.now()))
+        message = describe_asked(leave_wish(request.user, node.id, now=timezone.now()))
     except IsChainNode:
-        said = _("Nodes of a chain run with their master.")
-    return _answer(request, olt, "work", f"{ready_name(node.job.name)}: {said}")
+        message = _("Nodes of a chain run with their master.")
+    return _answer(request, olt, "work", f"{ready_name(node.job.name)}: {message}")
 
 
 @require_POST
@@ -351,8 +351,8 @@ def olt_resume(request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
     olt = find_olt(request, olt_id)
     node = _node(olt, node_id)
     is_resumed = resume(request.user, node, now=timezone.now())
-    said = _("It runs at its next slot.") if is_resumed else _("This node is not suspended.")
-    return _answer(request, olt, "work", f"{ready_name(node.job.name)}: {said}", is_button_gone=True)
+    message = _("It runs at its next slot.") if is_resumed else _("This node is not suspended.")
+    return _answer(request, olt, "work", f"{ready_name(node.job.name)}: {message}", is_button_gone=True)
 
 
 @require_POST
@@ -361,13 +361,13 @@ def olt_pause(request: HttpRequest, olt_id: int) -> HttpResponse:
     """Pause the OLT unless it already has a pause of its own: a double click makes only one."""
     olt, now = find_olt(request, olt_id), timezone.now()
     if active_pauses(now).filter(olt=olt).exists():
-        said = _("This OLT is already paused.")
+        message = _("This OLT is already paused.")
     else:
         with transaction.atomic():
             made = pause(olt, minutes=PAUSE_MINUTES, note="", now=now)
             record(request.user, made, Action.ADDED)
-        said = _("Paused: nothing new starts; running executions finish.")
-    return _answer(request, olt, "state", said, is_button_gone=True)
+        message = _("Paused: nothing new starts; running executions finish.")
+    return _answer(request, olt, "state", message, is_button_gone=True)
 
 
 @require_POST
@@ -380,8 +380,8 @@ def olt_pause_end(request: HttpRequest, olt_id: int) -> HttpResponse:
         for each in held:
             record(request.user, each, Action.CHANGED, gettext_lazy("ended"))
             end_pause(each.id, now=now)
-    said = _("The pause has ended.") if held else _("This pause has ended.")
-    return _answer(request, olt, "state", said, is_button_gone=True)
+    message = _("The pause has ended.") if held else _("This pause has ended.")
+    return _answer(request, olt, "state", message, is_button_gone=True)
 
 
 def _node(olt: Olt, node_id: int) -> WorkflowNode:

@@ -217,24 +217,24 @@ def _plan(request: HttpRequest, form: WindowForm) -> None:
         )
         record_each(request.user, [(each, Action.ADDED, values["note"]) for each in made])
     if values["olts"] is None:
-        said = (
+        message = (
             _("Alerts of all OLTs will be silenced during that time.")
             if keeps_polling
             else _("No OLT will be polled during that time.")
         )
     elif keeps_polling:
-        said = ngettext(
+        message = ngettext(
             "Alerts of %(n)s OLT will be silenced during that time.",
             "Alerts of %(n)s OLTs will be silenced during that time.",
             len(made),
         ) % {"n": len(made)}
     else:
-        said = ngettext(
+        message = ngettext(
             "%(n)s OLT will not be polled during that time.",
             "%(n)s OLTs will not be polled during that time.",
             len(made),
         ) % {"n": len(made)}
-    messages.success(request, said)
+    messages.success(request, message)
 
 
 @require_POST
@@ -250,6 +250,6 @@ def maintenance_end(request: HttpRequest, pause_id: int) -> HttpResponse:
         held = list(rows.filter(ends_at__gt=now).select_related("olt").defer("olt__community"))
         record_each(request.user, [(each, Action.CHANGED, _("ended")) for each in held])
         ended = end_all(rows.filter(ends_at__gt=now), now)
-    said = _("The window has ended.") if ended else _("This window had ended already.")
-    messages.success(request, said)
+    message = _("The window has ended.") if ended else _("This window had ended already.")
+    messages.success(request, message)
     return redirect("settings-maintenance")

@@ -88,17 +88,17 @@ def plan_hinted_reads(hints: Iterable[Said]) -> tuple[HintedRead, ...]:
     """Turn the hints of one OLT, heard within a second, into as few reads as find what they are about."""
     ports: dict[tuple[int, int, int], set[int | None]] = defaultdict(set)
     scopes: set[ReadScope] = set()
-    for said in hints:
-        place = said.place
-        if said.meaning is Meaning.ONU_DISCOVERED:
+    for message in hints:
+        place = message.place
+        if message.meaning is Meaning.ONU_DISCOVERED:
             scopes.add(ReadScope.WAITING)
-        elif said.meaning in _OF_CARDS:
+        elif message.meaning in _OF_CARDS:
             scopes |= {ReadScope.DISCOVERY, ReadScope.STATES}
-        elif said.meaning in _OF_ONUS or said.meaning in _OF_PORTS:
+        elif message.meaning in _OF_ONUS or message.meaning in _OF_PORTS:
             if place.port is None:
                 scopes.add(ReadScope.STATES)
             else:
-                onu = place.onu if said.meaning in _OF_ONUS else None
+                onu = place.onu if message.meaning in _OF_ONUS else None
                 ports[place.frame or 0, place.slot or 0, place.port].add(onu)
     if len(ports) > MANY_PORTS:
         scopes.add(ReadScope.STATES)

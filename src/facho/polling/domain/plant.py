@@ -167,9 +167,9 @@ def match_group(
 
     Those that people put elsewhere stay there. `taken` are boxes that another group of the port has.
     """
-    said = Counter(firm[onu_id] for onu_id in onu_ids if onu_id in firm)
+    votes = Counter(firm[onu_id] for onu_id in onu_ids if onu_id in firm)
     before = Counter(inferred[onu_id] for onu_id in onu_ids if onu_id in inferred and inferred[onu_id] not in taken)
-    box_id = next((box_id for box_id, _number in (said or before).most_common(1)), None)
+    box_id = next((box_id for box_id, _number in (votes or before).most_common(1)), None)
     return GroupBox(
         box_id,
         tuple(

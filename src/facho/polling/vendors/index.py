@@ -268,10 +268,10 @@ class SpelledIndex(Index):
             if not rest:
                 return None
             size = 1 if not part.is_text else len(rest) if part.is_rest else rest[0] + 1
-            said, rest = rest[0 if part.is_rest or not part.is_text else 1 : size], rest[size:]
-            if not said or (part.is_text and not all(0x20 <= letter < 0x7F for letter in said)):
+            spelled, rest = rest[0 if part.is_rest or not part.is_text else 1 : size], rest[size:]
+            if not spelled or (part.is_text and not all(0x20 <= letter < 0x7F for letter in spelled)):
                 return None
-            parts.append("".join(map(chr, said)) if part.is_text else str(said[0]))
+            parts.append("".join(map(chr, spelled)) if part.is_text else str(spelled[0]))
         return parts if not rest else None
 
     def decode(self, suffix: Oid) -> Place | None:

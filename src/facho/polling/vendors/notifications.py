@@ -330,15 +330,15 @@ def explain(definition: NotificationSource | None, oid: Oid, varbinds: Sequence[
     if rule is None:
         return Said(format_oid(oid), Meaning.OTHER)
     found = varbinds[:MOST_VARBINDS]
-    said = replace(rule.explain(found), serial=_serial(rules, found))
-    if not said.name:
-        said = replace(said, name=format_oid(oid))
-    if oid[:-1] == GENERIC_TRAPS and said.place.port is not None:
-        down = Meaning.PON_DOWN if said.place.onu is None else Meaning.ONU_DOWN
-        said = replace(said, meaning=ENDED[down] if said.is_end else down)
+    message = replace(rule.explain(found), serial=_serial(rules, found))
+    if not message.name:
+        message = replace(message, name=format_oid(oid))
+    if oid[:-1] == GENERIC_TRAPS and message.place.port is not None:
+        down = Meaning.PON_DOWN if message.place.onu is None else Meaning.ONU_DOWN
+        message = replace(message, meaning=ENDED[down] if message.is_end else down)
     if tail and not rules.tail_ends.isdisjoint(tail.decode("latin-1").split("@")):
-        said = replace(said, meaning=ENDED.get(said.meaning, said.meaning), is_end=True)
-    return said
+        message = replace(message, meaning=ENDED.get(message.meaning, message.meaning), is_end=True)
+    return message
 
 
 def hide_secrets(definition: NotificationSource | None, varbinds: Sequence[VarBind]) -> tuple[VarBind, ...]:
@@ -366,8 +366,8 @@ def compose(
             continue
         if serial and meaning is Meaning.ONU_DISCOVERED and rules.serials:
             varbinds.append(((*rules.serials[0], 0), int(Tag.OCTET_STRING), encode_serial(serial)))
-        said = explain(definition, oid, varbinds)
-        if said.meaning is meaning and said.is_end is is_end and _is_named(said.place, meaning, place):
+        message = explain(definition, oid, varbinds)
+        if message.meaning is meaning and message.is_end is is_end and _is_named(message.place, meaning, place):
             return oid, tuple(varbinds)
     return None
 

@@ -159,7 +159,7 @@ def test_a_silent_olt_is_reported_in_one_line(ask: Ask, settings: Settings) -> N
     [
         (("get", "onu.nothing"), {}, "has no 'onu.nothing'"),
         (("get", "onu.rx_power"), {}, "choose one with --at"),
-        (("table", "onu_state"), {"vendor": ""}, "is not known"),
+        (("table", "onu_state"), {"vendor": ""}, "until its vendor is known"),
         (("get", SYS_NAME), {"enabled": False}, "is disabled"),
     ],
 )

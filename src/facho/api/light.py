@@ -88,7 +88,7 @@ def _of_onu(text: str) -> Q:
 
 
 class LightFindingViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[LightFinding]):
-    """What light shows, latest first; `from` and `to` select those open in between."""
+    """Light findings, latest first; `from` and `to` select those open in between."""
 
     serializer_class = LightFindingSerializer
     olt_path = "pon_port__olt"

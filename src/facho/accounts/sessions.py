@@ -78,7 +78,7 @@ def load_sessions(user: User, now: datetime) -> list[LoginSession]:
     """Load the sessions that open something, the last used first; one of an old password does not."""
     rows = LoginSession.objects.filter(user=user, session__expire_date__gt=now).select_related("session")
     proof = user.get_session_auth_hash()
-    return [row for row in rows.order_by("-seen_at", "-id") if _decoded(row.session).get(HASH_SESSION_KEY) == proof]
+    return [row for row in rows.order_by("-seen_at", "-id") if row.session.get_decoded().get(HASH_SESSION_KEY) == proof]
 
 
 def end_sessions_of(user: User, *, but: str | None = None) -> int:
@@ -86,7 +86,7 @@ def end_sessions_of(user: User, *, but: str | None = None) -> int:
     keys = [
         row.session_key
         for row in Session.objects.iterator()
-        if row.session_key != but and _decoded(row).get(SESSION_KEY) == str(user.pk)
+        if row.session_key != but and row.get_decoded().get(SESSION_KEY) == str(user.pk)
     ]
     return Session.objects.filter(session_key__in=keys).delete()[1].get(Session._meta.label, 0)
 
@@ -125,7 +125,3 @@ def _of(request: HttpRequest) -> str:
     agent = request.headers.get("User-Agent", "")[:500]
     found = (next((name for word, name in names if word in agent), "") for names in (_BROWSERS, _SYSTEMS))
     return " · ".join(filter(None, found))
-
-
-def _decoded(session: Session) -> dict[str, object]:
-    return session.get_decoded()

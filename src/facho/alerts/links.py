@@ -112,11 +112,10 @@ NOTHING_ADDED = Addition()
 
 def load_addition(notice: Notice) -> Addition:
     """Load what is added to a message, in the active language; at most five queries."""
+    address = load_public_address()
     if notice.kind == NoticeKind.TEST:
-        address = load_public_address()
         return Addition(page=address and f"{address}/")
     if notice.kind == NoticeKind.REPORT:
-        address = load_public_address()
         return Addition(page=address and f"{address}/reports/?month={notice.payload['month']}")
     alerts = list(Notice.alerts.through.objects.filter(notice_id=notice.pk).values_list("alert_id", flat=True))
     shown = list(Alert.objects.filter(id__in=alerts).select_related("rule").order_by("id"))
@@ -126,7 +125,6 @@ def load_addition(notice: Notice) -> Addition:
         affected = load_affected(going_on)
         names = "" if notice.kind == NoticeKind.DIGEST else name_affected(affected, going_on)
         table = write_csv(affected) if affected else ""
-    address = load_public_address()
     if not address or not shown:
         return Addition(names, csv=table)
     is_open = any(alert.state == AlertState.FIRING and alert.acknowledged_at is None for alert in shown)

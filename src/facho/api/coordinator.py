@@ -76,14 +76,15 @@ class QuotaSerializer(RowSerializer[QuotaTracker]):
 
 
 @extend_schema_field({"type": "object"})
-class ReportField(serializers.JSONField):
-    """Every slot of the hour that was due, its outcome and reason, by task type."""
+class ObjectField(serializers.JSONField):
+    """An object whose names depend on what it is about."""
 
 
 class ViolationSerializer(RowSerializer[QuotaViolation]):
     """What an OLT failed to get in an hour."""
 
-    report = ReportField()
+    # Every slot of the hour that was due, its outcome and reason, by task type.
+    report = ObjectField()
 
     class Meta:
         model = QuotaViolation
@@ -139,16 +140,11 @@ class PlanDetailSerializer(PlanSerializer):
         fields = [*PlanSerializer.Meta.fields, "plan_data"]
 
 
-@extend_schema_field({"type": "object"})
-class DetailsField(serializers.JSONField):
-    """The values behind a message."""
-
-
 class LogSerializer(RowSerializer[CoordinatorLog]):
     """A decision of the coordinator, in the language of the request; without an OLT it concerns everything."""
 
     message = TextField(lambda entry: describe(entry.event_type, entry.details))
-    details = DetailsField()
+    details = ObjectField()
 
     class Meta:
         model = CoordinatorLog

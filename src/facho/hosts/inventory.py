@@ -321,10 +321,6 @@ class _EntryDraft:
     secrets: PlacedSecrets
     is_moved: bool
 
-    @property
-    def has_other_vendor(self) -> bool:
-        return self.before["vendor"] != _texts(self.olt, self.group)["vendor"]
-
 
 def add_olt(entry: OltEntry, *, after_save: AfterSave | None = None) -> Olt:
     """Add one OLT; an existing name is refused. `after_save` runs in the same transaction."""
@@ -548,5 +544,5 @@ def _save(draft: _EntryDraft, after_save: AfterSave | None) -> None:
     except IntegrityError as error:  # what was free when it was checked
         reason = _("this name, or this address and port, was just taken")
         raise InventoryError([EntryProblem(draft.entry.line, reason)]) from error
-    if after_save and (draft.is_new or draft.has_other_vendor):
+    if after_save and (draft.is_new or draft.before["vendor"] != draft.olt.vendor):
         after_save(draft.olt)

@@ -131,9 +131,6 @@ class ReadProgress:
         return self.stage in (ReadStage.WAITING, ReadStage.READING)
 
 
-_ENDED_WELL = ExecutionState.SUCCESS
-
-
 def load_progress(onu_id: int, *, olt_id: int, now: datetime) -> ReadProgress | None:
     """Load where the latest wish stands; None when there never was one. One query, six while it waits."""
     read = OnuRead.objects.filter(onu_id=onu_id).select_related("execution", "onu__reading").first()
@@ -153,7 +150,7 @@ def load_progress(onu_id: int, *, olt_id: int, now: datetime) -> ReadProgress | 
     run = read.execution
     stage = ReadStage.READING
     if run.finished_at is not None:
-        stage = ReadStage.DONE if run.status == _ENDED_WELL else ReadStage.FAILED
+        stage = ReadStage.DONE if run.status == ExecutionState.SUCCESS else ReadStage.FAILED
     is_offline = last_known_state(read.onu) == RunStateChoice.OFFLINE
     return ReadProgress(stage, read.requested_at, run.id, run.finished_at, run.failure_kind, is_offline)
 

@@ -145,36 +145,37 @@ def score_seed(seed: str, ports: int) -> Score:
     for first in range(0, ports, PORTS_AT_ONCE):
         numbers = range(first, min(first + PORTS_AT_ONCE, ports))
         _score_ports([simulate_port(f"{seed}/{number}", SETTINGS) for number in numbers], score)
-    for number in range(max(ports // HEALTHY_SHARE, 1)):
-        _score_calm(simulate_port(f"{seed}/calm/{number}", CALM), score)
+    calm = max(ports // HEALTHY_SHARE, 1)
+    for first in range(0, calm, PORTS_AT_ONCE):
+        numbers = range(first, min(first + PORTS_AT_ONCE, calm))
+        _score_calm([simulate_port(f"{seed}/calm/{number}", CALM) for number in numbers], score)
     return score
 
 
-def _score_calm(port: PortReadings, score: Score) -> None:
-    """Count what the default rules would send of a port with weather and noise, and no fault at all."""
+def _score_calm(ports: Sequence[PortReadings], score: Score) -> None:
+    """Count what the default rules would send of ports with weather and noise, and no fault of the plant."""
     from facho.alerts.conditions.branch_decay import BRANCH_DECAY
     from facho.alerts.conditions.branch_step import BRANCH_STEP
     from facho.alerts.conditions.light_decay import LIGHT_DECAY
 
     step_db, branch_db, decay_days = (each.threshold.usual for each in (BRANCH_STEP, BRANCH_DECAY, LIGHT_DECAY))
-    (found,) = watch_ports([port])
-    score.healthy_alerts += sum(-each.size_db >= step_db for each in found.common)
-    daily = by_day(port.rx_dbm).median_dbm
-    alerts: set[tuple[int, int]] = set()
-    for day in range(14, CALM.days):
-        decays = find_decays(daily[:, max(0, day - DECAY_DAYS + 1) : day + 1])
-        alone = decays.is_decay.copy()
-        for each in common_decays(decays):
-            alone &= ~each.members
-            if each.rate_db * (min(day + 1, DECAY_DAYS) - each.since_day) >= branch_db:
-                alerts.add((-1, day // 30))
-        _, likely, _ = decays.days_to(LIMIT_DBM)
-        alerts |= {(int(onu), day // 30) for onu in np.flatnonzero(alone & (likely <= decay_days))}
-    score.healthy_alerts += len(alerts)
-    score.dumb_healthy_alerts += sum(int(each.members.sum()) for each in dumb_failures(port)) + len(
-        _dumb_alarms(daily, {})
-    )
-    score.healthy_days += len(port.box) * CALM.days / HEALTHY_ONUS
+    for port, found in zip(ports, watch_ports(ports), strict=True):
+        score.healthy_alerts += sum(-each.size_db >= step_db for each in found.common)
+        daily = by_day(port.rx_dbm).median_dbm
+        alerts: set[tuple[int, int]] = set()
+        for day in range(14, CALM.days):
+            decays = find_decays(daily[:, max(0, day - DECAY_DAYS + 1) : day + 1])
+            alone = decays.is_decay.copy()
+            for each in common_decays(decays):
+                alone &= ~each.members
+                if each.rate_db * (min(day + 1, DECAY_DAYS) - each.since_day) >= branch_db:
+                    alerts.add((-1, day // 30))
+            _, likely, _ = decays.days_to(LIMIT_DBM)
+            alerts |= {(int(onu), day // 30) for onu in np.flatnonzero(alone & (likely <= decay_days))}
+        dumb = sum(int(each.members.sum()) for each in dumb_failures(port)) + len(_dumb_alarms(daily, {}))
+        score.healthy_alerts += len(alerts)
+        score.dumb_healthy_alerts += dumb
+        score.healthy_days += len(port.box) * CALM.days / HEALTHY_ONUS
 
 
 def by_day(values: NDArray[np.float64]) -> DayLight:

@@ -15,7 +15,7 @@ import os
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,10 @@ AT_MOST_CPU, AT_MOST_LATER_MS, AT_MOST_MB = 60.0, 500.0, 512.0
 
 
 def measure_section() -> Section:
-    figures = measure_on_both("bench.light_cost")
+    return describe(measure_on_both("bench.light_cost"))
+
+
+def describe(figures: Mapping[str, dict[str, Any]]) -> Section:
     rows: list[tuple[str, str]] = []
     targets = []
     for name, found in figures.items():

@@ -163,6 +163,51 @@ def test_onus_that_a_rule_tells_of_together_are_not_reported_of_one_by_one(
     assert Counter(Alert.objects.values_list("rule__kind", flat=True)) == reported
 
 
+def decay_in_common(onus: list[Onu], *, rate_db: float, days: int) -> None:
+    decay = LightFinding.objects.create(
+        kind="branch_decay",
+        pon_port=onus[0].pon_port,
+        since=NOW - timedelta(days=days),
+        found_at=NOW,
+        judged_at=NOW,
+        size_db=rate_db,
+        onus_read=len(onus),
+    )
+    FindingOnu.objects.bulk_create(FindingOnu(finding=decay, onu=onu, is_hit=True) for onu in onus)
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ({}, {"branch_decay": 1, "weak_light": 1}),
+        ({"threshold": 1.3}, {"weak_light": 4}),
+        ({"enabled": False}, {"weak_light": 4}),
+    ],
+)
+def test_onus_of_a_degraded_branch_are_not_told_of_one_by_one(rule: dict[str, Any], told: dict[str, int]) -> None:
+    make_rule("branch_decay", **rule)
+    make_rule("weak_light")
+    onus = add_onus(answering_olt(), 4, dbm=-27.4)
+    decay_in_common(onus[:3], rate_db=0.12, days=10)
+
+    passes(0)
+
+    assert Counter(Alert.objects.values_list("rule__kind", flat=True)) == told
+
+
+def test_a_degraded_branch_is_told_with_what_it_loses_and_lost() -> None:
+    make_rule("branch_decay", make_channel())
+    olt = answering_olt()
+    decay_in_common(add_onus(olt, 3), rate_db=0.12, days=10)
+
+    passes(0)
+    LightFinding.objects.update(ended_at=minute(1))
+    passes(1)
+
+    text = f"{olt.name} 0/1/0: 3 ONUs of a branch lose 0.12 dB a day, 1.2 dB so far: water in a box, or its feed"
+    assert [title for _, title in messages()] == [text, f"Over: {text}"]
+
+
 def test_light_lost_in_common_is_one_alert_until_it_is_back() -> None:
     make_rule("branch_step", make_channel())
     olt = answering_olt()

@@ -8,6 +8,9 @@ from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, Kn
 from facho.alerts.models import Severity
 from facho.plant.store import load_open_branch_decays
 
+# Branches that lost so much so far notify, unless a rule sets another size.
+USUAL_DB = 1.0
+
 
 def find_branch_decays(question: Question) -> Findings:
     """Find degraded branches; the value is how many dB they lost so far; one query."""
@@ -40,7 +43,7 @@ BRANCH_DECAY = Condition(
     find=find_branch_decays,
     sentence=sentence,
     threshold=Threshold(
-        usual=1.0, low=0.5, high=30.0, unit=gettext_lazy("dB of light lost so far; usually more than 1")
+        usual=USUAL_DB, low=0.5, high=30.0, unit=gettext_lazy("dB of light lost so far; usually more than 1")
     ),
     default_rule=DefaultRule(gettext_lazy("Branch degrades"), Severity.WARNING),
 )

@@ -4,15 +4,27 @@ Neither are those that lost light with others while a rule reports them together
 """
 
 from collections.abc import Collection, Iterable
+from datetime import timedelta
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models import (
+    DurationField,
+    Exists,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Q,
+    QuerySet,
+    Value,
+)
 from django.db.models.functions import Coalesce
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, KnownFacts, Question, Threshold, plain
+from facho.alerts.conditions.branch_decay import BRANCH_DECAY
+from facho.alerts.conditions.branch_decay import USUAL_DB as BRANCH_DECAY_DB
 from facho.alerts.conditions.branch_step import BRANCH_STEP, USUAL_DB
 from facho.alerts.models import AlertRule, Severity
 from facho.hosts.models import Reachability
@@ -21,14 +33,27 @@ from facho.plant.models import FindingKinds, FindingOnu
 from facho.polling.domain.onu_state import WEAKEST_CDBM
 
 _IS_WATCHED = Q(onu__is_present=True, onu__olt__enabled=True)
-_TELLS_OF_ALL = AlertRule.objects.annotate(least_db=Coalesce("threshold", Value(USUAL_DB))).filter(
-    kind=BRANCH_STEP.code, enabled=True, olt_group__isnull=True, least_db__lte=OuterRef("lost_db")
+_RULES = AlertRule.objects.filter(enabled=True, olt_group__isnull=True)
+_TELLS_OF_STEP = _RULES.annotate(least_db=Coalesce("threshold", Value(USUAL_DB))).filter(
+    kind=BRANCH_STEP.code, least_db__lte=OuterRef("lost_db")
 )
-_LOST_WITH_OTHERS = FindingOnu.objects.annotate(lost_db=-F("finding__size_db")).filter(
-    Exists(_TELLS_OF_ALL),
+# dB and dB a day, times days: databases compare spans of time, and none turns one into a number as the other does.
+_TELLS_OF_DECAY = _RULES.annotate(
+    least=ExpressionWrapper(
+        Value(timedelta(days=1), DurationField()) * Coalesce("threshold", Value(BRANCH_DECAY_DB)), DurationField()
+    )
+).filter(kind=BRANCH_DECAY.code, least__lte=OuterRef("lost_so_far"))
+_LOST_WITH_OTHERS = FindingOnu.objects.annotate(
+    lost_db=-F("finding__size_db"),
+    lost_so_far=ExpressionWrapper(
+        ExpressionWrapper(F("finding__judged_at") - F("finding__since"), DurationField()) * F("finding__size_db"),
+        DurationField(),
+    ),
+).filter(
+    Q(finding__kind=FindingKinds.COMMON_STEP) & Exists(_TELLS_OF_STEP)
+    | Q(finding__kind=FindingKinds.BRANCH_DECAY) & Exists(_TELLS_OF_DECAY),
     onu_id=OuterRef("onu_id"),
     is_hit=True,
-    finding__kind=FindingKinds.COMMON_STEP,
     finding__ended_at__isnull=True,
 )
 _IS_JUDGED = (

@@ -53,7 +53,7 @@ FORECAST_DAYS = 30
 # The share of ONUs that what was found and what is true have in common.
 ALIKE = 0.7
 TREE_EVENTS = 3
-# What a fixed rule looks at: a drop of so many dB between two polls. Its forecast goes on as the last days did.
+# What a fixed rule looks at: a drop of so many dB between two polls. Its forecast continues the last days.
 DUMB_DROP_DB, DUMB_DAYS = 3.0, 7
 SETTINGS = PlantSettings()
 CALM = PlantSettings(rates=HEALTHY)

@@ -66,7 +66,7 @@ def describe(figures: Mapping[str, dict[str, Any]]) -> Section:
                 ("CPU s when a month is over", "final"),
                 ("CPU s when the next one begins", "first"),
                 ("MB kept of all ONUs", "kept_mb"),
-                ("MB that the largest batch needs beside them", "batch_mb"),
+                ("MB more that the largest batch needs", "batch_mb"),
                 ("starts compared, with and without the analysis", "starts"),
                 ("polls that the analysis looked at meanwhile", "looked_at"),
             )
@@ -252,7 +252,7 @@ def _values(ports: "Sequence[LivedPort]", poll: int) -> dict[int, Any]:
 
 
 def _memory_mb(day_end: datetime) -> tuple[float, float]:
-    """Do all of it once more and trace it: what a watcher keeps, and the most that any step needs beside that."""
+    """Do all of it once more and trace it: what a watcher keeps, and the most that any step needs on top."""
     from facho.plant.days import judge_days
     from facho.plant.months import compute_some
     from facho.plant.watch import LightWatcher

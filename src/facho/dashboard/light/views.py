@@ -185,18 +185,15 @@ def load_evidence(finding: LightFinding, now: datetime) -> dict[str, Any]:
         row = rows[onu.id]
         light = Series(down.at, down.average[row], down.lowest[row], down.highest[row])
         curves.append(light_of(onu, f"other-{number}", light, question))
+    lost_db = abs(finding.size_db if finding.kind in STEPS else lost_so_far(finding))
     return {
         "plot": draw_light(shown, curves, events=marked),
         "levels": [_levels(onus[onu_id], down, up, windows) for onu_id in onu_ids if onu_id in onus],
-        "others": _count_others(down, ~is_hit, windows, _lost_db(finding), unseen),
+        "others": _count_others(down, ~is_hit, windows, lost_db, unseen),
         "others_before_dbm": _level(down.at, others[0], windows[0]),
         "others_after_dbm": _level(down.at, others[0], windows[1]),
         "events": marked,
     }
-
-
-def _lost_db(finding: LightFinding) -> float:
-    return abs(finding.size_db) if finding.kind in STEPS else abs(lost_so_far(finding))
 
 
 def _count_others(

@@ -394,10 +394,6 @@ def onu_part(request: HttpRequest, onu_id: int, name: str) -> HttpResponse:
     return render(request, part.template, context)
 
 
-def _state(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
-    return {"sheet": load_sheet(onu)}
-
-
 @require_safe
 @for_users
 def onu_csv(request: HttpRequest, onu_id: int) -> HttpResponse:
@@ -454,15 +450,11 @@ def _past(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
     }
 
 
-def _raw(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
-    return {"raw_values": load_raw_values(onu)}
-
-
 PARTS = {
-    "state": PagePart("onu/state.html", 2, _state),
+    "state": PagePart("onu/state.html", 2, lambda request, onu, now: {"sheet": load_sheet(onu)}),
     "light": PagePart("onu/light.html", 30, _light),
     "past": PagePart("onu/past.html", 10, _past),
-    "raw": PagePart("onu/raw.html", 30, _raw),
+    "raw": PagePart("onu/raw.html", 30, lambda request, onu, now: {"raw_values": load_raw_values(onu)}),
 }
 
 

@@ -96,7 +96,9 @@ def load_sheet(port: PonPort) -> dict[str, Any]:
         "lowest_dbm": min(powers, default=None),
         "average_dbm": sum(powers) / len(powers) if powers else None,
         "highest_dbm": max(powers, default=None),
-        "waiting": WaitingOnu.objects.filter(**_place(port)).count(),
+        "waiting": WaitingOnu.objects.filter(
+            olt_id=port.olt_id, frame=port.frame, slot=port.slot, port=port.port
+        ).count(),
         "bars": stack(counts.items(), total=max(len(lines), MOST_ONUS)),
         "worst": lit[:WORST_LINES],
         "dots": [_dot(number, line, frame) for number, line in enumerate(lit)],
@@ -107,10 +109,6 @@ def load_sheet(port: PonPort) -> dict[str, Any]:
         "optics": [(title_of(row.name), _value(row)) for row in _load_values(port, (*_PORT_VALUES, *_TRAFFIC))],
         "outages_now": list(with_names(now_out)[:1]),
     }
-
-
-def _place(port: PonPort) -> dict[str, int]:
-    return {"olt_id": port.olt_id, "frame": port.frame, "slot": port.slot, "port": port.port}
 
 
 def _dot(number: int, line: OnuLine, frame: plot.Frame) -> dict[str, Any]:
@@ -246,10 +244,6 @@ def find_port(request: HttpRequest, olt_id: int, place: Iterable[int]) -> PonPor
     return get_object_or_404(ports, olt_id=olt_id, is_known=True, **numbers)
 
 
-def _state(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]:
-    return {"sheet": load_sheet(port)}
-
-
 def _address(port: PonPort, name: str, *more: str) -> str:
     return reverse(name, args=(port.olt_id, port.frame, port.slot, port.port, *more))
 
@@ -286,7 +280,7 @@ def _tree(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]:
 
 
 PARTS = {
-    "state": PagePart("port/state.html", 5, _state),
+    "state": PagePart("port/state.html", 5, lambda request, port, now: {"sheet": load_sheet(port)}),
     "light": PagePart("port/light.html", 30, _light),
     "past": PagePart("port/past.html", 10, _past),
     # A form is filled in there, so it does not refresh itself.

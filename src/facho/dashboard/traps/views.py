@@ -145,7 +145,7 @@ def trap_lines(traps: list[Trap]) -> list[TrapLine]:
             _describe(trap),
             trap.get_outcome_display() if _is_read(trap) else "",
             _LOOKS.get(Outcomes(trap.outcome), "unknown"),
-            _delay(trap.heard_at, trap.settled_at),
+            max((trap.settled_at - trap.heard_at).total_seconds(), 0.0) if trap.settled_at else None,
         )
         for trap in traps
     ]
@@ -191,7 +191,3 @@ def _is_read(trap: Trap) -> bool:
 def _describe(trap: Trap) -> str:
     meaning = str(trap.get_meaning_display())
     return str(_("%(what)s: over")) % {"what": meaning} if trap.is_end else meaning
-
-
-def _delay(heard_at: datetime, settled_at: datetime | None) -> float | None:
-    return None if settled_at is None else max((settled_at - heard_at).total_seconds(), 0.0)

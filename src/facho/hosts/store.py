@@ -28,9 +28,9 @@ from facho.hosts.models import (
 from facho.infrastructure.secrets import ForeignSecret, Secret
 from facho.infrastructure.statements import Given, Row, Select, Update
 from facho.polling.domain.collection import CollectRequest, Failure, OltIdentity, UnauthorisedOnu
-from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS, FailureKind, next_probe_at
+from facho.polling.domain.execution_state import FailureKind
 from facho.polling.domain.ports import CLOCK_TOLERANCE
-from facho.polling.domain.retry import SILENCE
+from facho.polling.domain.retry import PROBE_PAUSES_SECONDS, SILENCE, next_probe_at
 from facho.polling.snmp.errors import AccessDenied, OwnershipLost
 from facho.polling.snmp.session import Limits
 from facho.polling.snmp.target import AuthProtocol, Community, Credential, PrivProtocol, Target, UserCredential

@@ -8,7 +8,8 @@ from virtual_quotas import MET_SHARE, Book, Ended, QuotaNetwork
 from virtual_rows import VirtualNode
 from virtual_workload import START
 
-from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS, ExecutionState
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.retry import PROBE_PAUSES_SECONDS
 from facho.polling.domain.schedule import HOUR, Span
 
 # A violation can be reported in time if its cause began this long before the end of the hour; so early it must be.

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.polling.domain.execution_state import FailureKind, next_probe_at
+from facho.polling.domain.execution_state import FailureKind
 from facho.polling.domain.planning import busy_percentage, is_saturated, lateness_histogram
-from facho.polling.domain.retry import AfterFailure, RetryPolicy, decide_after_failure, should_yield
+from facho.polling.domain.retry import AfterFailure, RetryPolicy, decide_after_failure, next_probe_at, should_yield
 from facho.polling.domain.schedule import Window, next_slot_after, next_slot_in, slot_at_or_before
 from factories import NOW
 

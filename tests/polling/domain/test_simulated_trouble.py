@@ -24,7 +24,7 @@ from virtual_strategies import (
 )
 from virtual_workload import START, NodeSpec, OltSpec, Workload
 
-from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS
+from facho.polling.domain.retry import PROBE_PAUSES_SECONDS
 from facho.polling.domain.schedule import Window
 
 pytestmark = pytest.mark.slow

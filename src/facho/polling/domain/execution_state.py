@@ -1,6 +1,5 @@
 """The states of an execution and their groups, and how what was asked may fail."""
 
-from datetime import datetime, timedelta
 from enum import StrEnum
 
 
@@ -45,14 +44,6 @@ class FailureKind(StrEnum):
 
 # The reason of a suspension that concerns the OLT and not one node: it did not answer at all.
 UNREACHABLE = "unreachable"
-
-# Minutes after the suspension and between probes; the last one repeats forever (decision D8).
-PROBE_PAUSES_SECONDS = (60, 120, 240, 300)
-
-
-def next_probe_at(probes_done: int, *, now: datetime) -> datetime:
-    pause = PROBE_PAUSES_SECONDS[min(probes_done, len(PROBE_PAUSES_SECONDS) - 1)]
-    return now + timedelta(seconds=pause)
 
 
 class QueryType(StrEnum):

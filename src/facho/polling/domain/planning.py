@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
 
-from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS
 from facho.polling.domain.ports import CLOCK_TOLERANCE
+from facho.polling.domain.retry import PROBE_PAUSES_SECONDS
 
 DEFAULT_GROUP = ""
 # What an operator writes for the default group, where an empty text means that nothing changes.

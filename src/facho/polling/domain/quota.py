@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import sqrt
 
-from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS
+from facho.polling.domain.retry import PROBE_PAUSES_SECONDS
 from facho.polling.domain.schedule import Grid, Span
 
 # How far the completed share may lag behind the elapsed share of the hour before a quota is at risk.

@@ -1,4 +1,4 @@
-"""What follows a failed try: another one later, the end of the run, or the suspension of its node."""
+"""What follows a failed try: another one later, the end of the run, its node suspended, or its OLT probed."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,6 +10,9 @@ _HOPELESS = frozenset({FailureKind.AUTH, FailureKind.MISSING, FailureKind.HIDDEN
 
 # The device, or the way to it, is silent: its other nodes would fail alike.
 SILENCE = frozenset({FailureKind.TIMEOUT, FailureKind.REFUSED})
+
+# Seconds after the suspension and between probes; the last one repeats forever (decision D8).
+PROBE_PAUSES_SECONDS = (60, 120, 240, 300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +92,8 @@ def should_yield(
 ) -> bool:
     """Whether a run at a port boundary lets others go first."""
     return another_is_due and running_seconds >= yield_after_seconds
+
+
+def next_probe_at(probes_done: int, *, now: datetime) -> datetime:
+    pause = PROBE_PAUSES_SECONDS[min(probes_done, len(PROBE_PAUSES_SECONDS) - 1)]
+    return now + timedelta(seconds=pause)

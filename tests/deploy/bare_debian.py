@@ -7,20 +7,20 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operations.md").read_text()
-TOOLS = ("mmdebstrap", "systemd-nspawn", "nsenter", "ip")
-# Where packages are fetched, only the base is made of them: inside there is no network, so steps find them installed.
-PACKAGES = (
-    *("systemd", "systemd-sysv", "dbus", "sudo", "ca-certificates", "openssl"),
-    *("python3", "python3-venv", "python3-dev", "gcc", "libc6-dev", "git", "postgresql", "redis-server"),
-    # For the role of deploy/ansible, which is run inside.
-    *("ansible-core", "python3-apt"),
-)
+TOOLS = ("mmdebstrap", "systemd-nspawn", "nsenter", "unshare", "ip")
+# What every server has that was installed by Debian's own means.
+SERVER = ("systemd", "systemd-sysv", "dbus", "sudo", "ca-certificates", "openssl", "nftables")
+# For the role of deploy/ansible, which is run inside.
+ANSIBLE = ("ansible-core", "python3-apt")
+# They read the manual page and the completions of the package.
+READERS = ("man-db", "zsh", "fish")
 # What is thrown away need not reach a disk.
 UNSAFE = "force-unsafe-io"
 MAKE = ("mmdebstrap", "--quiet", "--variant=minbase", f"--dpkgopt={UNSAFE}")
@@ -34,7 +34,24 @@ CHECKOUT = "/srv/facho"
 CGROUPS = [Path("/sys/fs/cgroup", name) for name in ("systemd", "unified", "")]
 
 
+KEPT = ("auth_user", "accounts_profile", "alerts_alertrule")
+APT = "sudo apt-get install "
+# What is missing where one of them fails. They run in namespaces that end with them.
+PROBES = {
+    "no overlay can be mounted here": "mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work root",
+    "no cable between two machines can be made here": "ip link add one type veth peer two",
+}
 OLTS = "name,host,port,vendor,version,community\n{},{},161,huawei,2c,public\n"
+
+
+LATER = """
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    dependencies = [("hosts", "{}")]
+    operations = [migrations.RunSQL("CREATE TABLE later (id integer)")]
+"""
 
 
 class CannotMake(Exception):
@@ -50,12 +67,21 @@ def parts_of(page: str = PAGE) -> Iterator[tuple[str, list[str]]]:
     """Yield every heading with its blocks of commands, those for a console without their prompts."""
     # A comment in a block is no heading.
     hidden = re.sub(
-        r"^```\w+\n.*?^```$", lambda block: block[0].replace("\n#", "\n\0"), page, flags=re.DOTALL | re.MULTILINE
+        r"^ *```\w+\n.*?^ *```$", lambda block: block[0].replace("\n#", "\n\0"), page, flags=re.DOTALL | re.MULTILINE
     )
     for part in re.split(r"^#+ ", hidden, flags=re.MULTILINE)[1:]:
         heading, _end, text = part.partition("\n")
-        blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-        yield heading, [re.sub(r"^\$ ", "", block.replace("\0", "#"), flags=re.MULTILINE) for block in blocks]
+        # In a list they are indented.
+        blocks = re.findall(r"^( *)```(?:sh|console)\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
+        plain = [dedent(block.replace("\0", "#")) for _indent, block in blocks]
+        yield heading, [re.sub(r"^\$ ", "", block, flags=re.MULTILINE) for block in plain]
+
+
+def packages_of_page() -> list[str]:
+    """List what the page installs. Inside there is no network: apt-get finds this installed, and nothing else."""
+    lines = [line for _heading, blocks in parts_of() for block in blocks for line in block.splitlines()]
+    installs = [line.removeprefix(APT) for line in lines if line.startswith(APT) and "./" not in line]
+    return sorted({package for packages in installs for package in packages.split()})
 
 
 def make_base(folder: Path) -> Path:
@@ -64,9 +90,10 @@ def make_base(folder: Path) -> Path:
         raise CannotMake("only root can make and boot a Debian")
     if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
         raise CannotMake(f"not installed: {' '.join(missing)}")
+    probe_kernel(folder)
     base = folder / "base"
     made = subprocess.run(
-        [*MAKE, f"--include={','.join(PACKAGES)}", "bookworm", base],
+        [*MAKE, f"--include={','.join((*SERVER, *ANSIBLE, *READERS, *packages_of_page()))}", "bookworm", base],
         capture_output=True,
         text=True,
         check=False,
@@ -74,6 +101,23 @@ def make_base(folder: Path) -> Path:
     if made.returncode:
         raise CannotMake(f"mmdebstrap: {made.stderr.strip().splitlines()[-1:]}")
     return base
+
+
+def probe_kernel(folder: Path) -> None:
+    """Refuse a machine whose root may not do what booting needs. Where it may, a boot that fails is a failure."""
+    for name in ("lower", "upper", "work", "root"):
+        (folder / name).mkdir()
+    for missing, script in PROBES.items():
+        probe = ["unshare", "--mount", "--net", "sh", "-ec", script]
+        done = subprocess.run(probe, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CannotMake(f"{missing}: {done.stderr.strip()[-200:]}")
+    try:
+        with _own_groups(folder.name) as groups:
+            if not groups:
+                raise CannotMake("no groups of processes are mounted below /sys/fs/cgroup")
+    except OSError as error:
+        raise CannotMake(f"groups of processes cannot be made here: {error}") from error
 
 
 @contextmanager
@@ -126,18 +170,32 @@ class Machine:
 
 
 def commit_next(machine: Machine) -> None:
-    """Have the next version, one commit more, where git pull finds it; by its date it is the same on all machines."""
+    """Have the next version where git pull finds it: one more migration; by its date it is the same on all machines."""
+    name = f"{CHECKOUT}/src/facho/hosts/migrations/0999_later.py"
+    machine.run(f"cat > {name} && git add {name}", stdin=later_migration())
     machine.run(
         "export GIT_AUTHOR_DATE=2026-01-01T00:00Z GIT_COMMITTER_DATE=2026-01-01T00:00Z"
-        " && git -c user.name=t -c user.email=t@example.net commit --quiet --allow-empty -m Next && git branch next"
+        " && git -c user.name=t -c user.email=t@example.net commit --quiet -m Next && git branch next"
         " && git reset --quiet --hard HEAD~ && git config remote.origin.url /srv/facho/.git"
         " && git config branch.$(git branch --show-current).merge refs/heads/next"
     )
 
 
+def later_migration() -> str:
+    """Return a migration of a later version, which makes an empty table."""
+    return LATER.format(max(path.stem for path in (ROOT / "src/facho/hosts/migrations").glob("0*.py")))
+
+
 def add_olts(machine: Machine, name: str = "centro-1", address: str = "192.0.2.10") -> None:
     machine.run("cat > /srv/olts.csv && chmod 644 /srv/olts.csv", stdin=OLTS.format(name, address))
     machine.run("sudo -u facho facho olt import /srv/olts.csv")
+
+
+def count_rows(ask: Callable[[str], str], *others: str) -> dict[str, int]:
+    """Count by psql what tables have that no process writes by itself, and some others."""
+    counts = {table: int(ask(f"select count(*) from {table}")) for table in (*KEPT, *others)}  # noqa: S608 our own names
+    assert all(counts[table] for table in KEPT)
+    return counts
 
 
 @contextmanager
@@ -237,7 +295,7 @@ def _leader_of(started: "subprocess.Popen[bytes]") -> int:
                 _pause(started, 2)
                 return child
         _pause(started, 0.2)
-    raise CannotMake(f"systemd-nspawn did not boot: status {started.poll()}")
+    raise AssertionError(f"systemd-nspawn did not boot: status {started.poll()}")
 
 
 def _pause(started: "subprocess.Popen[bytes]", seconds: float) -> None:

@@ -7,24 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bare_debian import ROOT, CannotMake, Machine, booted, connect, make_base, usual_umask
+from bare_debian import ROOT, CannotMake, Machine, booted, connect, later_migration, make_base, usual_umask
 from container_host import Docker, docker_host
 
-from servers.previous_release import show
-
-LATER = """
-from django.db import migrations
-
-
-class Migration(migrations.Migration):
-    dependencies = [("hosts", "{}")]
-    operations = [migrations.RunSQL("CREATE TABLE later (id integer)")]
-"""
+from servers.previous_release import is_in_checkout, show
 
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The locked packages as files, also those of the previous release."""
+    if not is_in_checkout():
+        pytest.skip("the previous release is not in this checkout: git fetch --unshallow")
     folder = tmp_path_factory.mktemp("wheels")
     previous = tmp_path_factory.mktemp("previous") / "run.txt"
     previous.write_text(show("requirements/run.txt"))
@@ -74,8 +67,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         control = tree / "DEBIAN/control"
         control.write_text(control.read_text().replace("\nArchitecture:", ".1\nArchitecture:"))
         (migrations,) = tree.glob("**/facho/hosts/migrations")
-        last = max(path.stem for path in migrations.glob("0*.py"))
-        (migrations / "0999_later.py").write_text(LATER.format(last))
+        (migrations / "0999_later.py").write_text(later_migration())
         subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, second], check=True)
     return first, second
 

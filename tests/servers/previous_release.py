@@ -15,6 +15,13 @@ Row = dict[str, str]
 Tables = dict[str, list[Row]]
 
 
+def is_in_checkout() -> bool:
+    """Tell whether git has it: a shallow clone has the newest commits only."""
+    return not subprocess.run(
+        ["git", "cat-file", "-e", PREVIOUS], cwd=ROOT, check=False, capture_output=True
+    ).returncode
+
+
 def show(path: str) -> str:
     """Return a text file as it was."""
     shown = subprocess.run(["git", "show", f"{PREVIOUS}:{path}"], cwd=ROOT, check=True, capture_output=True, text=True)

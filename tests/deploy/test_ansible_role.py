@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bare_debian import ROOT, Machine
+from bare_debian import ROOT, Machine, blocks_of
 
 pytestmark = [pytest.mark.thorough("sqlite"), pytest.mark.slow, pytest.mark.any_database]
 
@@ -62,12 +62,17 @@ def test_the_role_brings_up_the_parts_on_postgresql_and_redis(machine: Machine, 
         "DATABASE_URL": "postgresql://facho:abc123@127.0.0.1:5432/facho",
         "REDIS_URL": "redis://127.0.0.1:6379/0",
     }
-    wanted["facho_keys"] = {"secret-key": "k" * 60, "encryption-keys": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}
+    # The keys are looked up where the page has them made, next to the playbook.
+    machine.run(
+        blocks_of("The two keys", (ROOT / "docs/configuration.md").read_text())[0],
+        folder="/srv/facho/deploy/ansible",
+    )
     parts = [*example["hosts"]["one.example.net"]["facho_parts"], "facho-traps"]
 
     assert play(machine, **{**wanted, "facho_package": "/srv/first.deb", "facho_parts": parts}) > 5
     assert '"ready"' in machine.ready()
     assert play(machine, **{**wanted, "facho_package": "/srv/first.deb", "facho_parts": parts}) == 0
+    assert machine.run("cmp /etc/facho/secret-key /srv/facho/deploy/ansible/secret-key") == ""
     active = machine.run("systemctl is-active " + " ".join(parts)).split()
     assert active == ["active"] * len(parts)
 

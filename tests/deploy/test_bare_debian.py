@@ -112,15 +112,13 @@ def rows_of(machine: Machine) -> dict[str, Any]:
 def test_the_package_is_installed_upgraded_with_data_removed_and_purged(
     machine: Machine, packages: tuple[Path, Path]
 ) -> None:
-    build, remove, purge = blocks_of("As a Debian package")
-    make, install_it, enable = build.splitlines()
-    assert make == "make deb"
-    (machine.root / "srv/facho/dist").mkdir()
-    place = machine.root / "srv/facho/dist/facho_1_amd64.deb"
-
-    shutil.copy(packages[0], place)
+    build, remove, purge, *_of_parts = blocks_of("As a Debian package")
+    need, make, install_it, enable = build.splitlines()
+    machine.run(f"{need}\n{make}")
+    (place,) = (machine.root / "srv/facho/dist").glob("facho_*.deb")
     machine.run(f"{install_it} --yes\n{enable}")
     assert '"ready"' in machine.ready()
+    assert_manual_and_completions_are_found(machine)
     add_olts(machine)
     shutil.copy(packages[1], place)
     machine.run(f"{install_it} --yes")
@@ -136,6 +134,50 @@ def test_the_package_is_installed_upgraded_with_data_removed_and_purged(
     machine.run(f"{purge.strip()} --yes")
     left = machine.run("ls -d /var/lib/facho /etc/facho 2>/dev/null || true; getent passwd facho || true")
     assert (left, machine.try_to("dpkg -s facho").returncode) == ("", 1)
+
+
+def assert_manual_and_completions_are_found(machine: Machine) -> None:
+    assert "facho olt" in machine.run("man --warnings facho")
+    assert "_facho" in machine.run(". /usr/share/bash-completion/completions/facho && complete -p facho")
+    assert machine.run("zsh -c 'autoload -Uz compinit; compinit -u; echo $_comps[facho]'").strip() == "_facho"
+    assert machine.run("fish -c 'complete -C \"facho olt imp\"'").startswith("import\t")
+
+
+def test_the_package_of_the_parts_is_upgraded_by_the_lines_of_the_page(
+    machine: Machine, packages: tuple[Path, Path]
+) -> None:
+    """The distributed product on one machine: nothing starts on a database that lacks the migration."""
+    stop, install_it, migrate, start = blocks_of("As a Debian package")[3:]
+    (machine.root / "srv/facho/dist").mkdir()
+    place = machine.root / "srv/facho/dist/facho_1_amd64.deb"
+    shutil.copy(packages[0], place)
+    machine.run(f"{install_it.strip()} --yes")
+    machine.run(f"systemctl start postgresql redis-server\n{SERVERS_OF_ITS_OWN}\n{migrate}\n{start}")
+    assert '"ready"' in machine.ready()
+    add_olts(machine)
+
+    machine.run(stop)
+    shutil.copy(packages[1], place)
+    machine.run(f"{install_it.strip()} --yes")
+    refused = machine.try_to("sudo -u facho FACHO_LANGUAGE=en facho olt list")
+    assert (refused.returncode, "run `facho migrate`" in refused.stderr) == (1, True)
+    machine.run(f"{migrate}\n{start}")
+    assert '"ready"' in machine.ready()
+    assert "centro-1" in machine.run("sudo -u facho facho olt list")
+    assert machine.run("sudo -u postgres psql -Atc 'select count(*) from later' facho", folder="/").strip() == "0"
+
+
+# Both servers and the settings for them, as the test of several machines sets them up by the page.
+SERVERS_OF_ITS_OWN = """\
+cd /
+sudo -u postgres psql -c "create role facho login password 'abc123'"
+sudo -u postgres createdb --owner=facho facho
+printf '%s\\n' FACHO_MODE=distributed FACHO_SECRET_KEY_FILE=/etc/facho/secret-key \
+  FACHO_ENCRYPTION_KEYS_FILE=/etc/facho/encryption-keys DATABASE_URL=postgresql://facho:abc123@127.0.0.1/facho \
+  REDIS_URL=redis://127.0.0.1:6379/0 | install -m 640 -g facho /dev/stdin /etc/facho/facho.env
+openssl rand -hex 30 | install -m 600 -o facho /dev/stdin /etc/facho/secret-key
+openssl rand 32 | base64 | tr +/ -_ | install -m 600 -o facho /dev/stdin /etc/facho/encryption-keys
+cd /srv/facho"""
 
 
 def play_a_day(machine: Machine) -> None:

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bare_debian import ROOT, blocks_of
+from bare_debian import ROOT, blocks_of, count_rows, later_migration
 from container_host import Docker
 
 pytestmark = [pytest.mark.thorough("sqlite"), pytest.mark.slow, pytest.mark.any_database]
@@ -28,7 +28,7 @@ def test_compose_starts_is_backed_up_restored_and_upgraded_with_its_data(docker:
         text = re.sub(rf"^{name}=$", f"{name}={value}", text, flags=re.MULTILINE)
     example.write_text(text)
 
-    start, save, restore, upgrade = blocks_of("With containers")
+    start, save, restore, upgrade, back = blocks_of("With containers")
     docker.run(start, folder=checkout, stdin=PASSWORD)
     assert '"ready"' in docker.get("https://localhost/readyz", READY_SECONDS)
     deploy = checkout / "deploy"
@@ -47,19 +47,37 @@ def test_compose_starts_is_backed_up_restored_and_upgraded_with_its_data(docker:
     people = docker.run("docker compose exec -T scheduler facho user list", folder=deploy)
     assert ("ana" in people, "eva" in people) == (True, False)
 
-    before = docker.run("docker compose exec -T web facho --version", folder=deploy)
-    # The next version: one commit more.
+    before, rows = version(docker, deploy), rows_of(docker, deploy)
+    previous = docker.run("git rev-parse HEAD", folder=checkout).strip()
+    # The next version: one migration more.
+    name = "src/facho/hosts/migrations/0999_later.py"
+    docker.run(f"cat > {name} && git add {name}", folder=checkout, stdin=later_migration())
     docker.run(
-        "echo '# Next.' >> src/facho/__init__.py"
-        " && git -c user.name=t -c user.email=t@example.net commit --quiet --all --message Next"
+        "git -c user.name=t -c user.email=t@example.net commit --quiet --message Next"
         " && git branch next && git reset --quiet --hard HEAD~ && git config remote.origin.url $PWD/.git"
         " && git config branch.$(git branch --show-current).merge refs/heads/next",
         folder=checkout,
     )
+    (deploy / "facho.env").write_text("FACHO_POLLER_GROUPS=norte:10\n")
     docker.run(upgrade, folder=deploy)
-    assert docker.run("docker compose exec -T web facho --version", folder=deploy) != before
+    told = docker.run("docker compose exec -T scheduler sh -c 'echo $FACHO_POLLER_GROUPS'", folder=deploy)
+    assert told.strip() == "norte:10"
+    assert version(docker, deploy) != before
     assert '"ready"' in docker.get("https://localhost/readyz", READY_SECONDS)
-    assert "ana" in docker.run("docker compose exec -T scheduler facho user list", folder=deploy)
+    assert rows_of(docker, deploy, "later") == {"later": 0} | rows
+
+    docker.run(back.replace("PREVIOUS", previous) + restore, folder=deploy)
+    assert '"ready"' in docker.get("https://localhost/readyz", READY_SECONDS)
+    assert (version(docker, deploy), rows_of(docker, deploy)) == (before, rows)
     assert docker.run("docker volume ls --quiet", folder=deploy).split() == sorted(
         ["facho_certificates", "facho_data", "facho_database"]
     )
+
+
+def version(docker: Docker, deploy: Path) -> str:
+    return docker.run("docker compose exec -T web facho --version", folder=deploy)
+
+
+def rows_of(docker: Docker, deploy: Path, *others: str) -> dict[str, int]:
+    psql = "docker compose exec -T database psql --username=facho -At --command"
+    return count_rows(lambda query: docker.run(f"{psql} '{query}' facho", folder=deploy), *others)

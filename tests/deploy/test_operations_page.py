@@ -24,6 +24,7 @@ RUN_BY = {
     "Rotate the encryption key": "test_several_machines.py",
     "Upgrade": "test_bare_debian.py",
     "Remove": "test_bare_debian.py",
+    "Traps": "test_several_machines.py",
     "With systemd": "test_several_machines.py",
     "Upgrade them": "test_several_machines.py",
     "Back up and restore the servers": "test_several_machines.py",

@@ -1,13 +1,18 @@
 """The distributed product of docs/operations.md on two machines and a network of their own: its lines as they stand."""
 
 import pytest
-from bare_debian import ROOT, Machine, add_olts, blocks_of, commit_next
+from bare_debian import ROOT, Machine, add_olts, blocks_of, commit_next, count_rows
+
+from facho.core.product import BAD_CONFIGURATION
 
 pytestmark = [pytest.mark.thorough("sqlite"), pytest.mark.slow, pytest.mark.any_database]
 
 SERVERS, REACH, KEYS, SETTINGS, MIGRATE, PARTS, BEAT, PEOPLE = blocks_of("With systemd")
 SAVE, STOP, RESTORE = blocks_of("Back up and restore the servers")
 (ROTATE, FINISH) = blocks_of("Rotate the encryption key")[1:]
+# Traps are off, so their port is free.
+HEAR = 'import socket as s; u = s.socket(s.AF_INET, s.SOCK_DGRAM); u.bind(("", 1162)); print(u.recv(9), flush=True)'
+SEND = 'import socket as s; s.socket(s.AF_INET, s.SOCK_DGRAM).sendto(b"trap", ("192.0.2.1", 162))'
 PASSWORD = "correct-horse-battery-7\n" * 2
 
 
@@ -55,6 +60,14 @@ def test_two_machines_from_install_to_upgrade(machines: list[Machine]) -> None:
     assert "no encryption" in second.try_to(plain).stderr
     assert "NOAUTH" in second.run("redis-cli -h 192.0.2.1 ping 2>&1")
 
+    # What an OLT sends to port 162 arrives where Facho hears it.
+    first.run(blocks_of("Traps")[0])
+    first.run(
+        f"systemd-run --quiet --unit=hear --remain-after-exit -p StandardOutput=file:/srv/heard python3 -c '{HEAR}'"
+    )
+    second.run(f"for i in $(seq 30); do python3 -c '{SEND}'; sleep 1; done &>/dev/null &")
+    first.run("for i in $(seq 30); do grep -q trap /srv/heard && exit; sleep 1; done; exit 1")
+
     # Either scheduler takes over from the other.
     for machine in machines:
         machine.run("systemctl stop facho-scheduler")
@@ -76,8 +89,10 @@ def test_two_machines_from_install_to_upgrade(machines: list[Machine]) -> None:
     assert_well(machines)
     assert "centro-1" in second.run("sudo -u facho facho olt list")
 
-    before = second.run("facho --version")
-    prepare, stop, link, migrate, start = blocks_of("Upgrade them")
+    first.run(SAVE, stdin="abc123\n")
+    before, rows = second.run("facho --version"), rows_of(first)
+    previous = first.run("readlink /opt/facho").strip().removeprefix("/opt/facho-")
+    prepare, stop, link, migrate, start, back, move = blocks_of("Upgrade them")
     for machine in machines:
         commit_next(machine)
     on_all(machines, prepare, stop, link)
@@ -86,4 +101,18 @@ def test_two_machines_from_install_to_upgrade(machines: list[Machine]) -> None:
     on_all(machines, start)
     assert_well(machines)
     assert second.run("facho --version") != before
-    assert "centro-1" in second.run("sudo -u facho facho olt list")
+    assert rows_of(first, "later") == {"later": 0} | rows
+
+    on_all(machines, stop, back.replace("PREVIOUS", previous))
+    refused = second.try_to("sudo -u facho FACHO_LANGUAGE=en facho olt list")
+    assert (refused.returncode, "newer version" in refused.stderr) == (BAD_CONFIGURATION, True)
+    first.run(move)
+    first.run(RESTORE, stdin="abc123\n")
+    on_all(machines, PARTS)
+    assert_well(machines)
+    assert (second.run("facho --version"), rows_of(first)) == (before, rows)
+
+
+def rows_of(server: Machine, *others: str) -> dict[str, int]:
+    psql = "sudo -u postgres psql --dbname=facho -At --command"
+    return count_rows(lambda query: server.run(f"{psql} '{query}'", folder="/"), "hosts_olt", *others)

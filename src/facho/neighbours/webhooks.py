@@ -83,16 +83,8 @@ def replay(webhook_id: int, since: datetime) -> Replay:
     webhook.event_cursor = min(start.event, before.event)
     webhook.outage_cursor = min(start.outage_event, before.outage_event)
     webhook.begins_at = min(webhook.begins_at, since)
-    webhook.save(
-        update_fields=[
-            "event_cursor",
-            "outage_cursor",
-            "replays_events_to",
-            "replays_outages_to",
-            "begins_at",
-            "updated_at",
-        ]
-    )
+    cursors = ("event_cursor", "outage_cursor", "replays_events_to", "replays_outages_to")
+    webhook.save(update_fields=[*cursors, "begins_at", "updated_at"])
     return Replay(
         _count(wanted_events(webhook).filter(id__gt=webhook.event_cursor, id__lte=before.event)),
         wanted_outage_events(webhook).filter(id__gt=webhook.outage_cursor, id__lte=before.outage_event).count(),

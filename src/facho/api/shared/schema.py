@@ -53,14 +53,9 @@ _ANSWER = {
 _FORMAT = re.compile(r"(?:^|&)format=([a-z-]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    body: bytes
-    etag: str
-
-
 _renderers = {"yaml": OpenApiYamlRenderer, "json": OpenApiJsonRenderer}
-_documents: dict[str, Document] = {}
+# Bodies and their tags.
+_documents: dict[str, tuple[bytes, str]] = {}
 _building = RLock()
 
 
@@ -72,20 +67,20 @@ def schema(request: HttpRequest) -> HttpResponse:
         if name not in _documents:
             with translation.override("en"):
                 body = force_bytes(_renderers[name]().render(_describe()))
-            _documents[name] = Document(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
-        document = _documents[name]
+            _documents[name] = body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        body, etag = _documents[name]
     # Use the media type the client named, else the one of OpenAPI.
     plain = f"application/{name}"
     is_plain = plain in request.headers.get("Accept", "") or "format=" in request.META["QUERY_STRING"]
     media_type = (
         plain if is_plain else {"yaml": "application/vnd.oai.openapi", "json": "application/vnd.oai.openapi+json"}[name]
     )
-    answer = HttpResponse(document.body, content_type=media_type)
-    answer["ETag"] = document.etag
+    answer = HttpResponse(body, content_type=media_type)
+    answer["ETag"] = etag
     answer["Cache-Control"] = "no-cache"
     answer["Vary"] = "Accept"
     answer["Content-Disposition"] = f'inline; filename="facho.{name}"'
-    conditional = get_conditional_response(request, etag=document.etag, response=answer)
+    conditional = get_conditional_response(request, etag=etag, response=answer)
     return conditional if isinstance(conditional, HttpResponse) else answer
 
 

@@ -147,7 +147,7 @@ def test_an_admin_switches_it_on_and_off(admin: Client) -> None:
     assert "no receiver listens" in text(admin)
     now = timezone.now()
     TrapReceiver.objects.create(name="x", engine_id="00", started_at=now, seen_at=now)
-    assert "Heard at 0.0.0.0:1162." in text(admin)
+    assert "Listening on 0.0.0.0:1162." in text(admin)
     admin.post("/traps/switch/", {"is_on": "no"})
     assert not is_switched_on()
 

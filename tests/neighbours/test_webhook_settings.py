@@ -126,7 +126,7 @@ def test_a_webhook_that_fails_is_seen_on_its_page_and_in_the_list(administrator:
 
     listed, page = (text(administrator.get(f"/settings/webhooks/{end}")) for end in ("", f"{webhook.pk}/"))
 
-    assert re.search(r"not taken</span>.*3 h ago.*Status 503\.", listed)
+    assert re.search(r"not accepted</span>.*3 h ago.*Status 503\.", listed)
     assert re.search(r"does not accept what is sent\. Status 503\..*3 h ago.*Next try:", page)
     assert "9 tries" in page
 

@@ -142,8 +142,8 @@ def build_definition(top: Section) -> Definition:
         if isinstance(index, LearnedIndex | NamedPortsIndex) and index.learned_from not in columns:
             key = "learned_from" if isinstance(index, LearnedIndex) else "ports_named_by"
             raise top.error(f"indexes.{index.name}.{key}", "is no column of this file")
-    section = top.optional_section("notifications")
-    further = {name: read_index(name, entry) for name, entry in section.optional_section("indexes").sections()}
+    notifications = top.optional_section("notifications")
+    further = {name: read_index(name, entry) for name, entry in notifications.optional_section("indexes").sections()}
     section = top.section("polling")
     classes = section.section("classes")
     costs = {}
@@ -176,7 +176,7 @@ def build_definition(top: Section) -> Definition:
         jobs=(),
         onu_indexes=MappingProxyType(_onu_indexes(top, indexes, tables)),
         row_rules=MappingProxyType(_row_rules(top, columns)),
-        notifications=read_notifications(section, indexes | further, confidence),
+        notifications=read_notifications(notifications, indexes | further, confidence),
     )
     jobs = _read_jobs(top, loaded)
     top.close()

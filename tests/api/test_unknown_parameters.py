@@ -146,7 +146,7 @@ def test_names_that_errors_themselves_have_are_reported_as_any_other() -> None:
 
     problem = problem_of(ValidationError(unknown_parameters(request, [])))
 
-    assert [error.field for error in problem.errors] == ["code", "message"]
+    assert [error["field"] for error in problem.errors] == ["code", "message"]
 
 
 @pytest.mark.parametrize(

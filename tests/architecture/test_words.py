@@ -75,11 +75,19 @@ BANNED = {
     r"\bcome(s)? to nothing\b|\bcomes? of it\b": "fails",
     r"\b(kept|keep|keeps) (the )?(house|watch)\b": "housekeeping",
     r"\bnews\b": "events",
+    r"\banswers? under (the|this|that) (same )?number\b": "use the same enterprise number",
+    r"\bholds it since\b|\bis (due|suspended|running) since\b": "has held it since, has been due since",
+    r"\basked of each\b": "queried from each",
+    r"\blet(s)? in again\b|\bin front of what waits\b": "allow to log in, to the front of the queue",
+    r"\bput(s)? on (a |the )?box(es)?\b": "assign to a box",
+    r"\b(proves?|proved) who sends\b": "prove the sender",
 }
 BANNED_IN_SPANISH = {
     r"\bEl regla\b|\bla canal\b|\bLa nodo\b|\bel OLT\b|\bel ONU\b": "la regla, el canal, el nodo, la OLT, la ONU",
     r"\bse le cree\b|\baliento\b|\bse queda quieto\b": "se acepta, dying gasp, se detiene",
     r"\bDé (un|este)\b|\bdélo\b|\bEntregue el archivo\b": "suba el archivo",
+    r"\bcortafuegos\b|\bpor omisión\b": "firewall, por defecto",
+    r"\b(le|les) pregunta(n)?\b|\bse pregunta a\b|\bresponden con el mismo número\b": "consulta, usan el mismo número",
     r"\bdesde aquí nadie\b|\ba quién se le dijo\b|\bha cambiado cosas\b": "plain Spanish",
 }
 PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in BANNED), re.IGNORECASE)

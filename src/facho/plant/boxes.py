@@ -520,7 +520,7 @@ def _changes(changed: Sequence[PlantDraft], source: str) -> Iterator[tuple[Any, 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """ONUs that were put on a box or taken off, each with the box and source it had; and how many are elsewhere."""
+    """ONUs that were assigned to a box or removed, each with the box and source it had; and how many are elsewhere."""
 
     before: list[tuple[int, int | None, str]]
     elsewhere: int = 0

@@ -186,7 +186,7 @@ def judge_zone(
 
 
 def _load_onus() -> dict[int, ZoneOnus]:
-    """Count the ONUs that people or files put on boxes of a zone, by OLT; a disabled OLT says nothing of its own."""
+    """Count the ONUs attached by hand or by file to boxes of a zone, by OLT; a disabled OLT reports nothing."""
     rows = (
         OnuAttachment.objects.filter(onu__is_present=True, onu__olt__enabled=True, box__zone__isnull=False)
         .values_list("box__zone_id", "box__zone__name", "onu__olt_id")

@@ -188,6 +188,41 @@ def test_every_kind_is_a_sentence_that_opens(viewer: Client, kind: str, fields: 
     assert "Confidence" in text(viewer, f"/light/{finding.id}/")
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"kind": "decay", "is_over": True}, "lost 0.12 dB a day, 1.2 dB in all; this has ended"),
+        ({"kind": "sender", "is_over": True}, "sent 0.12 dB less a day, 1.2 dB in all; this has ended"),
+        ({"kind": "decay", "is_over": False}, "loses 0.12 dB a day and is below -27 dBm already"),
+        ({"kind": "sender", "is_over": False}, "the OLT receives less than -28 dBm already"),
+    ],
+    ids=str,
+)
+def test_what_is_over_or_too_weak_already_has_no_forecast(viewer: Client, fields: dict[str, Any], words: str) -> None:
+    onu, now = make_onu(make_olt("North"), (0, 1, 6, 4)), timezone.now()
+    ended = now if fields["is_over"] else None
+    past = {"since": now - timedelta(days=10), "ended_at": ended, "days_soonest": 0.0, "days_latest": 0.3}
+    find(onu, kind=fields["kind"], onu=onu, size_db=0.12, **past)
+
+    page = text(viewer)
+
+    assert words in page
+    assert "0 to 0 days" not in page
+
+
+def test_an_onu_that_sends_weaker_opens_to_what_the_olt_receives_of_it(viewer: Client) -> None:
+    onu, now = make_onu(make_olt("North"), (0, 1, 6, 4)), timezone.now()
+    finding = find(onu, kind="sender", onu=onu, size_db=0.1, since=now - timedelta(days=2), days_latest=9)
+    for minutes, dbm in ((60, -25.31), (30, -25.47)):
+        values = {Metric.RX_POWER: [-20.0], Metric.OLT_RX_POWER: [dbm]}
+        append(now - timedelta(minutes=minutes), Samples.of([onu.id], [onu.pon_port_id], values))
+
+    page = text(viewer, f"/light/{finding.id}/")
+
+    assert "The OLT receives" in page
+    assert "-25.47" in page
+
+
 def test_a_finding_of_another_group_does_not_open(client: Client) -> None:
     user, olt = make_user(Role.VIEWER), make_olt("North")
     Profile.objects.get_or_create(user=user)[0].olt_groups.add(OltGroup.objects.create(name="South"))

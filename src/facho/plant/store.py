@@ -184,7 +184,12 @@ def describe_finding(finding: LightFinding, now: datetime) -> str:
             finding.onus_read,
         )
         return text % numbers
-    return str(_SENTENCES[finding.kind]) % numbers
+    sentences = _SENTENCES
+    if finding.kind in _FINISHED and finding.ended_at is not None:
+        sentences = _FINISHED
+    elif finding.kind in _CROSSED and not latest:
+        sentences = _CROSSED
+    return str(sentences[finding.kind]) % numbers
 
 
 _SENTENCES: Mapping[str, Promise] = MappingProxyType(
@@ -203,6 +208,19 @@ _SENTENCES: Mapping[str, Promise] = MappingProxyType(
             "its light is %(times)s times as unsteady as before: %(noise)s dB from one reading to the next"
         ),
         FindingKinds.FLAPPING: gettext_lazy("its light left its level and came back %(jumps)s times in a day"),
+    }
+)
+# What has ended has no forecast, and neither has what is too weak already.
+_FINISHED: Mapping[str, Promise] = MappingProxyType(
+    {
+        FindingKinds.DECAY: gettext_lazy("lost %(rate)s dB a day, %(so_far)s dB in all; this has ended"),
+        FindingKinds.SENDER: gettext_lazy("sent %(rate)s dB less a day, %(so_far)s dB in all; this has ended"),
+    }
+)
+_CROSSED: Mapping[str, Promise] = MappingProxyType(
+    {
+        FindingKinds.DECAY: gettext_lazy("loses %(rate)s dB a day and is below -27 dBm already"),
+        FindingKinds.SENDER: gettext_lazy("sends %(rate)s dB less a day; the OLT receives less than -28 dBm already"),
     }
 )
 _A_LINE = gettext_lazy(

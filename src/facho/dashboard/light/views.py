@@ -185,6 +185,14 @@ def load_evidence(finding: LightFinding, now: datetime) -> dict[str, Any]:
         row = rows[onu.id]
         light = Series(down.at, down.average[row], down.lowest[row], down.highest[row])
         curves.append(light_of(onu, f"other-{number}", light, question))
+    if finding.kind == FindingKinds.SENDER:
+        # That the ONU itself receives as before is half of what is said.
+        curves += [
+            curve_of("olt-rx", _("The OLT receives"), "dBm", Series(up.at, *layers), upstream)
+            for layers in zip(
+                *(layer[np.isin(up.onu_ids, onu_ids)] for layer in (up.average, up.lowest, up.highest)), strict=True
+            )
+        ]
     lost_db = abs(finding.size_db if finding.kind in STEPS else lost_so_far(finding))
     return {
         "plot": draw_light(shown, curves, events=marked),

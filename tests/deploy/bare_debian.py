@@ -34,7 +34,7 @@ CHECKOUT = "/srv/facho"
 CGROUPS = [Path("/sys/fs/cgroup", name) for name in ("systemd", "unified", "")]
 
 
-KEPT = ("auth_user", "accounts_profile", "alerts_alertrule")
+KEPT = ("auth_user", "auth_group", "alerts_alertrule")
 APT = "sudo apt-get install "
 # What is missing where one of them fails. They run in namespaces that end with them.
 PROBES = {

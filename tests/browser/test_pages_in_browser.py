@@ -70,7 +70,7 @@ def test_a_phone_has_room_for_every_language(url: str, visitor: Visitor, setting
     for path in ("/login/", "/status/"):
         look(path)
     logged_in(visit, url)
-    for path in ("/", "/onus/", "/account/"):
+    for path in ("/", "/onus/", "/account/", "/traps/", "/workbench/"):
         look(path)
 
     assert seen == dict.fromkeys(seen, (language, PHONE, []))

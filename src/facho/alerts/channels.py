@@ -316,7 +316,7 @@ SERVICES = {
 
 
 def service_of(channel: AlertChannel) -> Service:
-    """Return by which form a channel would be made."""
+    """Return the form of a channel's service."""
     if channel.kind == ChannelKind.WEBHOOK:
         return SERVICES["webhook"]
     scheme = channel.shown_as.partition("://")[0]

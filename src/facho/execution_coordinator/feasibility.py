@@ -287,7 +287,7 @@ class OltFeasibility:
 
 @dataclass(frozen=True, slots=True)
 class NodeWish:
-    """How a node would be after a change that somebody thinks of."""
+    """A node as it would be after a change that is being considered."""
 
     interval_seconds: int
     enabled: bool

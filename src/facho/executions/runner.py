@@ -30,13 +30,13 @@ class Hints:
     """Notifies other processes without waiting; a hint may get lost. This one has no other process to notify."""
 
     def held(self, run: Run) -> None:
-        """Say that the run holds its OLT, for a lease from now."""
+        """Announce that the run holds its OLT, for a lease from now."""
 
     def let_go(self, run: Run) -> None:
-        """Say that it no longer does."""
+        """Announce that the run no longer holds it."""
 
     def ended(self) -> None:
-        """Say that an OLT, and perhaps a poller, has become free."""
+        """Announce that an OLT, and perhaps a poller, has become free."""
 
     def cancelled(self, execution_id: int) -> None:
         """Ask the process that runs the execution to check whether to stop."""
@@ -89,7 +89,7 @@ class Claim:
             raise OwnershipLost("the database did not confirm the claim in time") from None
 
     def keep_until(self, loop_time: float) -> None:
-        """Hold the OLT until it cannot be at work for us any more."""
+        """Hold the OLT until it can no longer be working on our requests."""
         self._kept_until = max(self._kept_until, loop_time)
 
     async def let_rest(self) -> None:

@@ -138,7 +138,7 @@ def _authorization() -> str:
 
 
 def refusal_words(status: int) -> str:
-    """Say what a status means for the settings."""
+    """Explain a status in terms of the settings."""
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return _("NetBox refuses the token (%s): check its permissions, its expiry and its allowed addresses.") % status
     if status == HTTPStatus.BAD_REQUEST:

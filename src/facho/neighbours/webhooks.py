@@ -67,7 +67,7 @@ def save_webhook(webhook: Webhook, given: ChannelSecrets, *, now: datetime) -> N
 
 
 def write_test(webhook: Webhook, *, now: datetime) -> WebhookDelivery:
-    """Have a test sent, which goes first and is tried once."""
+    """Queue a test: it is sent first and tried once."""
     return WebhookDelivery.objects.create(webhook=webhook, is_test=True, created_at=now, next_try_at=now)
 
 

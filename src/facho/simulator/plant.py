@@ -173,7 +173,7 @@ class PlantPort:
         return down, up
 
     def without(self, kinds: Sequence[PlantFault], at: Floats) -> Members:
-        """Tell when ONUs are without what these faults took."""
+        """Return when ONUs are without what these faults took."""
         missing = np.zeros(at.shape, dtype=bool)
         for fault in self.faults:
             if fault.kind in kinds:

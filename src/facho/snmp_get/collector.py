@@ -315,7 +315,7 @@ class _Reach:
         self._is_in_order = not isinstance(walk.failure, WalkLoop)
 
     def covers(self, place: Place) -> bool:
-        """Tell whether every column was read at this place."""
+        """Return whether every column was read at this place."""
         return all(_is_past(index.encode, place, after) for index, after in self._unfinished)
 
     def complete_ports(self, ports: Iterable[Place]) -> frozenset[PortPlace]:

@@ -37,7 +37,7 @@ _KINDS = {
 
 
 def find_cause(error: errors.SnmpError) -> ProbeFinding:
-    """Judge a failed question by what the network or the agent said."""
+    """Find the cause of a failed request in what the network or the agent answered."""
     if isinstance(error, errors.UserRefused):
         return _DENIALS.get(error.statistic, ProbeFinding.FAULT)
     if isinstance(error, errors.NoSource):

@@ -91,7 +91,7 @@ class Part:
 
     @property
     def is_end(self) -> bool:
-        """Tell whether nothing can follow in this run."""
+        """Return whether nothing can follow in this run."""
         return self.failure is not None or self.cursor is not None
 
 
@@ -299,7 +299,7 @@ class Devices:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Put one of the expected errors into the words of a run."""
+    """Translate an expected error into a run's failure."""
     kind = error.kind if isinstance(error, SnmpError) else FailureKind.AUTH
     return Failure(kind, str(error))
 

@@ -283,7 +283,7 @@ def describe_recognition(definition: Definition, sys_object_id: str, sys_descr: 
 
 
 def _has_rows_below(tables: Sequence[Oid], trial: Trial) -> bool:
-    """Tell whether a column below one of the tables, or above it, had rows."""
+    """Return whether a column below one of the tables, or above it, had rows."""
     read = [tried.verdict.column.oid for tried in trial.columns if tried.verdict.rows]
     return any(oid[: len(table)] == table[: len(oid)] for oid in read for table in tables)
 

@@ -64,7 +64,7 @@ class Allowance:
         self.left = self.burst
 
     def take(self, now: float) -> bool:
-        """Tell whether one more may pass."""
+        """Return whether one more may pass."""
         self.left = min(self.burst, self.left + (now - self.at) * self.per_second)
         self.at = now
         if self.left < 1.0:
@@ -197,7 +197,7 @@ class TrapReception:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, stop: asyncio.Event, *, ends_when_off: bool = False) -> None:
-        """Hear while the switch is on, until told to stop."""
+        """Listen while the switch is on, until stopped."""
         while not stop.is_set():
             is_on = await self._is_on()
             engine = await self._begin() if is_on else None

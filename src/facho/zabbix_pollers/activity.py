@@ -51,7 +51,7 @@ def load_holder(olt_id: int) -> Holder | None:
 
 
 def load_holders(olt_ids: Collection[int]) -> dict[int, Holder]:
-    """Load who holds each of these OLTs now, in one query; since the start of the master's present slice."""
+    """Load the current holder of each OLT, since the start of the master's present slice; one query."""
     active = active_executions().filter(olt_id__in=olt_ids).select_related("node__job", "master_execution")
     holders = {}
     for execution in active:

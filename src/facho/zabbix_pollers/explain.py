@@ -107,13 +107,13 @@ Rule = Callable[[Facts, datetime], Explanation | None]
 
 
 def explain(facts: Facts, now: datetime) -> Explanation:
-    """Say where the node stands: the first rule that applies."""
+    """Return the explanation of the first rule that applies."""
     found = (explanation for rule in _RULES if (explanation := rule(facts, now)))
     return next(found, None) or _explanation(facts, Situation.NOT_SCHEDULED)
 
 
 def explain_member(facts: Facts, master: Explanation, now: datetime) -> Explanation:
-    """Say where a chain member stands: with its master, unless it runs, was stopped or waits itself."""
+    """Explain a chain member by its master, unless it runs, was stopped or waits itself."""
     own = _running(facts, now) or _stopped(facts, now) or _suspended(facts, now)
     if own is None and master.situation is not Situation.AWAITS_DISCOVERY and not master.is_discovery:
         own = _awaits_discovery(facts, now)
@@ -121,7 +121,7 @@ def explain_member(facts: Facts, master: Explanation, now: datetime) -> Explanat
 
 
 def add_discovery(explained: Mapping[int, Explanation]) -> dict[int, Explanation]:
-    """Say of those that wait for the first discovery of their OLT where that stands: the one that runs first."""
+    """Add how the first discovery stands to the nodes that wait for it."""
     found = [one for one in explained.values() if one.is_discovery]
     discovery = min(found, key=lambda one: (one.situation in _OFF, one.node_id), default=None)
     awaiting = {node_id: one for node_id, one in explained.items() if one.situation is Situation.AWAITS_DISCOVERY}

@@ -138,7 +138,7 @@ def start(children: list[Child]) -> None:
 
 
 def report_exit(child: Child, status: int) -> None:
-    """Say that a process died and comes back."""
+    """Report that a process died and is restarted."""
     ended = {"name": child.name or child.module, "status": status}
     say("facho: " + _("%(name)s ended with status %(status)s; starting it again") % ended)
 

@@ -23,7 +23,7 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Redis, with channels that close whatever happens."""
+    """Redis, with channels that always close."""
 
     Channel = Channel
 

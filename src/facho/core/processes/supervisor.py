@@ -271,7 +271,7 @@ def keep_few_statements(count: int) -> None:
 
 
 def release_free_memory() -> None:
-    """Give back to the system what malloc keeps free after a peak."""
+    """Return memory to the system that malloc keeps after a peak."""
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if malloc_trim is not None:
         malloc_trim(0)

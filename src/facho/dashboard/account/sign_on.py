@@ -158,7 +158,7 @@ def let_in(request: HttpRequest, user: User, next_path: str) -> HttpResponse:
 
 
 def refuse(request: HttpRequest, sentence: str | Promise, status: HTTPStatus = HTTPStatus.FORBIDDEN) -> HttpResponse:
-    """Say it on the login page, where the other way in is."""
+    """Show it on the login page, next to the other way to log in."""
     return render(request, "account/login.html", login_context(request) | {"problem": sentence}, status=status)
 
 

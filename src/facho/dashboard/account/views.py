@@ -144,7 +144,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_required
 def change_preferences(request: HttpRequest) -> HttpResponse:
-    """Read from now on in another language or time zone."""
+    """Change the user's language or time zone."""
     user = _user(request)
     profile = Profile.objects.filter(user=user).first() or Profile(user=user)
     before = {name: getattr(profile, name) for name in PREFERENCES}
@@ -323,7 +323,7 @@ class Login(LoginView):
         return answer
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Log in, and read as this person likes to."""
+        """Log in, in the person's language and time zone."""
         self._tries.succeed(timezone.now())
         is_sign_on = isinstance(form, LogInForm) and form.is_sign_on
         if not is_sign_on and (second := lead_on(self.request, form.get_user(), self.get_redirect_url())):

@@ -87,7 +87,7 @@ class NodeJobForm(forms.Form):
             ]
 
     def clean(self) -> dict[str, Any]:
-        """Refuse what would hurt the OLT, next to the interval."""
+        """Refuse an interval that would harm the OLT."""
         values = super().clean() or {}
         if not self.errors:
             try:

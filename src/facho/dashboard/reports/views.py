@@ -193,13 +193,13 @@ class ReportEvidence:
         return f"{reverse('reports')}?{urlencode({'month': str(self.question.month), **to})}"
 
     def of_olt(self, row: report.ReportGroup, now: datetime) -> SafeString:
-        """Lead to the ports that the figures are made of."""
+        """Link to the ports behind the figures."""
         return format_html(
             '<a id="row-olt-{}" href="{}"><bdi>{}</bdi></a>', row.id, self.narrowed(by="ports", olt=row.id), row.name
         )
 
     def of_port(self, row: report.ReportGroup, now: datetime) -> SafeString | str:
-        """Lead to the plots of the port in this month."""
+        """Link to the port's plots of this month."""
         if row.place is None:
             return text_cell(row.name)
         address = f"{reverse('port', args=(row.olt_id, *row.place))}?{self.span}#light"
@@ -212,12 +212,12 @@ class ReportEvidence:
         return format_html('<a id="row-zone-{}" href="{}"><bdi>{}</bdi></a>', row.id, address, row.name)
 
     def of_onu(self, row: report.ReportOnu, now: datetime) -> SafeString:
-        """Lead to the plots of light and state in this month."""
+        """Link to this month's plots of light and state."""
         address = f"{reverse('onu', args=(row.id,))}?{self.span}#light"
         return format_html('<a id="row-onu-{}" href="{}" class="mono">{}</a>', row.id, address, row.code)
 
     def of_repair(self, row: report.ReportRepair, now: datetime) -> SafeString:
-        """Lead to the light before and after, of all that share it."""
+        """Link to the light before and after, of all ONUs that share it."""
         day = datetime.combine(row.on, time(0), zone())
         query = _times_query(day - report.AROUND_REPAIR, min(day + report.AROUND_REPAIR, now))
         if len(row.onus) > 1:

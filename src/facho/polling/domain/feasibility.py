@@ -250,7 +250,7 @@ NICE_INTERVALS_SECONDS = (300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400)
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Time a master with its chain needs; it blocks the others for `holds_seconds` at most."""
+    """What a master with its chain needs; it blocks the others for `holds_seconds` at most."""
 
     node_id: int
     interval_seconds: int

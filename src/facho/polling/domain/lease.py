@@ -39,7 +39,7 @@ class HeldLease:
         return max(monotonic, others) < self.length_seconds and others - monotonic <= self.length_seconds * MAX_LEAD
 
     def renew(self, began_at: ClockReading) -> None:
-        """Extend from when the renewal was sent, not from its answer."""
+        """Extend from when the renewal was sent, not from when it was answered."""
         if began_at.monotonic >= self.renewed_at.monotonic:
             self.renewed_at = began_at
 

@@ -181,7 +181,7 @@ class EitherIndex(Index):
 
 
 def _has_no_more(formula: Index, place: Place) -> bool:
-    """Tell whether the place is 0 outside the fields of a formula."""
+    """Return whether the place is 0 outside the fields of a formula."""
     return all(not value or name in formula.fields for name, value in zip(Place._fields, place, strict=True))
 
 

@@ -202,6 +202,25 @@ def test_a_file_is_shown_and_then_imported(operator: Client, plant: SmallPlant) 
     assert Box.objects.get(name="CTO 1").outputs == 16
 
 
+@pytest.mark.parametrize("kind", ["geojson", "kml"])
+def test_a_plant_goes_through_the_pages_as_a_file_of_the_map_and_comes_back(
+    operator: Client, plant: SmallPlant, kind: str
+) -> None:
+    file = body_of(operator.get(f"/boxes/export/{kind}/")).encode()
+    box = plant.boxes[1]
+    place, outputs = (box.latitude, box.longitude), box.outputs
+    Box.objects.filter(id=box.id).delete()
+
+    page = text_of(operator, "/boxes/import/", {"file": SimpleUploadedFile(f"plant.{kind}", file)})
+    ticket = page.split('name="confirmed" value="')[1].split('"')[0]
+    text_of(operator, "/boxes/import/", {"confirmed": ticket})
+
+    again = Box.objects.get(name=box.name)
+    assert (again.latitude, again.longitude) == pytest.approx(place)
+    assert (again.outputs, again.zone, again.parent) == (outputs, plant.zone, plant.splitter)
+    assert again.attachments.count() == 3
+
+
 def test_a_plant_that_changed_meanwhile_is_shown_again(operator: Client, plant: SmallPlant) -> None:
     page = text_of(operator, "/boxes/import/", {"text": "name,outputs\nCTO 1,16\n"})
     Box.objects.filter(name="CTO 1").update(outputs=32)

@@ -86,6 +86,7 @@ def test_two_machines_from_install_to_upgrade(machines: list[Machine]) -> None:
     first.run(RESTORE, stdin="abc123\n")
     on_all(machines, PARTS)
     second.run(BEAT)
+    wait_for_leader(first)
     assert_well(machines)
     assert "centro-1" in second.run("sudo -u facho facho olt list")
 
@@ -109,8 +110,16 @@ def test_two_machines_from_install_to_upgrade(machines: list[Machine]) -> None:
     first.run(move)
     first.run(RESTORE, stdin="abc123\n")
     on_all(machines, PARTS)
+    wait_for_leader(first)
     assert_well(machines)
     assert (second.run("facho --version"), rows_of(first)) == (before, rows)
+
+
+def wait_for_leader(server: Machine) -> None:
+    """A dump has the lease of its leader in it; another scheduler leads when that was not renewed for its length."""
+    query = "select count(*) from zabbix_pollers_leaderlease where renewed_at > now() - interval '6 s'"
+    ask = f'sudo -u postgres psql --dbname=facho -At --command "{query}"'
+    server.run(f"for i in $(seq 120); do {ask} | grep -q 1 && exit; sleep 1; done; exit 1", folder="/")
 
 
 def rows_of(server: Machine, *others: str) -> dict[str, int]:

@@ -15,15 +15,12 @@ from pytest_django import Settings
 
 from api.rows import make_onu
 from facho.core.processes.celery_app import FachoCelery
-from facho.core.processes.messages import (
+from facho.execution_coordinator.models import CoordinatorLog, EventType, OltState
+from facho.execution_coordinator.tasks import (
     check_quota_violations_task,
     cleanup_old_coordinator_logs_task,
     coordinator_loop_task,
-    execute_one,
-    get_poller_task,
-    zabbix_scheduler_loop_task,
 )
-from facho.execution_coordinator.models import CoordinatorLog, EventType, OltState
 from facho.executions import store as executions
 from facho.executions.models import Execution, Origin
 from facho.executions.onu_reads import request_read
@@ -33,6 +30,7 @@ from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.simulator.server import Simulation, SimulatorConfig
 from facho.simulator.world import STILL
 from facho.zabbix_pollers.store import renew_leadership
+from facho.zabbix_pollers.tasks import execute_one, get_poller_task, zabbix_scheduler_loop_task
 from factories import give_secrets, make_job, make_node, make_olt
 
 BEAT = {

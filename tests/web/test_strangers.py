@@ -152,7 +152,7 @@ def test_a_search_is_as_long_as_what_can_be_found(web: Web) -> None:
 
     answer = web.get(f"/api/v1/olts/?search={text}", f"Authorization: Bearer {web.token}")
 
-    assert (answer.status, b"at most 255 letters" in answer.body) == (HTTPStatus.BAD_REQUEST, True)
+    assert (answer.status, b"at most 255 characters" in answer.body) == (HTTPStatus.BAD_REQUEST, True)
 
 
 def test_the_description_of_the_api_costs_nothing_once_it_is_built(web: Web) -> None:

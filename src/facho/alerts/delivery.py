@@ -12,10 +12,12 @@ import logging
 import random
 import ssl
 import sys
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,6 @@ from facho.alerts.links import NOTHING_ADDED, Addition, load_addition
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
 from facho.alerts.monthly import load_pdf
 from facho.alerts.sender import MAIL_SCHEMES, SEND_SECONDS, Message, Outcome, Reach, Trouble
-from facho.alerts.serving import Serving
 from facho.infrastructure.secrets import Secret, UndecryptableSecret
 from facho.infrastructure.statements import Select
 from facho.polling.domain.ports import Clock, DatabaseGateway
@@ -214,6 +215,9 @@ def _is_due(now: datetime) -> Q:
 
 logger = logging.getLogger(__name__)
 
+RECEIVERS_AT_ONCE = 8
+# How long a stopping process waits for current tries: one that is cut off may have arrived, and is sent again.
+GRACE_SECONDS = 4.0
 # The sender ends itself; this is for one that cannot.
 PATIENCE_SECONDS = SEND_SECONDS + 5.0
 # No proxy, no .netrc, and no folder of the product ahead of the installed packages.
@@ -284,6 +288,58 @@ async def _hand_to_process(address: Address, message: Message, reach: Reach) -> 
         return Outcome(Trouble.TIMED_OUT if code < 0 else Trouble.CRASHED)
     given = json.loads(answer)
     return Outcome(Trouble(given["trouble"]) if given["trouble"] else None, given["answer"], given["is_final"])
+
+
+class Serving(ABC):
+    """Sends each receiver, by its id, what comes next until nothing does; several at once, so that none waits.
+
+
+    Keeps only the current tries.
+    """
+
+    # What is logged when a receiver cannot be served.
+    not_served: str
+
+    def __init__(
+        self, database: DatabaseGateway, clock: Clock, reach: Reach, is_wanted: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._database, self._clock, self._reach = database, clock, reach
+        self._is_wanted = is_wanted
+        self._places = asyncio.Semaphore(RECEIVERS_AT_ONCE)
+        self.under_way: dict[int, asyncio.Task[None]] = {}
+
+    def start(self, receivers: Iterable[int]) -> None:
+        for receiver in receivers:
+            if receiver not in self.under_way:
+                task = self.under_way[receiver] = asyncio.create_task(self._serve(receiver))
+                task.add_done_callback(partial(self._ended, receiver))
+
+    async def settle(self) -> None:
+        """Wait until every receiver that is being served has been."""
+        await asyncio.gather(*self.under_way.values())
+
+    async def close(self) -> None:
+        """Wait for current tries, but not for long."""
+        if tasks := list(self.under_way.values()):
+            _done, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    @abstractmethod
+    async def send_next(self, receiver: int) -> bool:
+        """Try what comes next; False when there is nothing, or it did not arrive."""
+
+    async def _serve(self, receiver: int) -> None:
+        async with self._places:
+            while self._is_wanted() and await self.send_next(receiver):
+                pass
+
+    def _ended(self, receiver: int, task: asyncio.Task[None]) -> None:
+        """Log what kept a receiver from being served; the next look tries it again."""
+        del self.under_way[receiver]
+        if not task.cancelled() and task.exception():
+            logger.error("%s id=%s", self.not_served, receiver, exc_info=task.exception())
 
 
 class Delivery(Serving):

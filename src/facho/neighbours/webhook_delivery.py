@@ -16,10 +16,9 @@ from django.db import transaction
 from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce
 
-from facho.alerts.delivery import CLAIM, describe
+from facho.alerts.delivery import CLAIM, Serving, describe
 from facho.alerts.http_request import post_webhook
 from facho.alerts.sender import Outcome, Reach, Trouble
-from facho.alerts.serving import Serving
 from facho.infrastructure.secrets import Secret, UndecryptableSecret
 from facho.infrastructure.statements import Select
 from facho.neighbours.models import DeliveryState, Webhook, WebhookDelivery

@@ -128,4 +128,4 @@ def stop(**_about: object) -> None:
 
 app = FachoCelery("facho")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["facho.core.processes"], related_name="messages")
+app.autodiscover_tasks()

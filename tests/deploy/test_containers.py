@@ -58,10 +58,10 @@ def test_compose_starts_is_backed_up_restored_and_upgraded_with_its_data(docker:
         " && git config branch.$(git branch --show-current).merge refs/heads/next",
         folder=checkout,
     )
-    (deploy / "facho.env").write_text("FACHO_POLLER_GROUPS=norte:10\n")
+    (deploy / "facho.env").write_text("FACHO_LOG_FORMAT=json\n")
     docker.run(upgrade, folder=deploy)
-    told = docker.run("docker compose exec -T scheduler sh -c 'echo $FACHO_POLLER_GROUPS'", folder=deploy)
-    assert told.strip() == "norte:10"
+    told = docker.run("docker compose exec -T scheduler sh -c 'echo $FACHO_LOG_FORMAT'", folder=deploy)
+    assert told.strip() == "json"
     assert version(docker, deploy) != before
     assert '"ready"' in docker.get("https://localhost/readyz", READY_SECONDS)
     assert rows_of(docker, deploy, "later") == {"later": 0} | rows

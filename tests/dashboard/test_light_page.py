@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 
 from api.rows import make_olt, make_onu, make_user
 from dashboard.outage_rows import make_outage
@@ -221,6 +223,59 @@ def test_an_onu_that_sends_weaker_opens_to_what_the_olt_receives_of_it(viewer: C
 
     assert "The OLT receives" in page
     assert "-25.47" in page
+
+
+def test_a_decay_draws_its_line_and_the_days_in_which_it_crosses_the_limit(viewer: Client) -> None:
+    onu, now = make_onu(make_olt("North"), (0, 1, 6, 4)), timezone.now()
+    forecast = {"days_soonest": 9.0, "days_likely": 11.0, "days_latest": 14.0, "level_dbm": -25.9}
+    finding = find(onu, kind="decay", onu=onu, size_db=0.1, since=now - timedelta(days=20), judged_at=now, **forecast)
+
+    page = text(viewer, f"/light/{finding.id}/")
+
+    line = re.search(r'<path class="curve forecast" d="([^"]+)"', page)
+    assert line
+    # 44 days are drawn: 10 before it begins, 20 of its fall, 14 of the forecast.
+    points = [tuple(map(float, each.split())) for each in line[1].strip("M").split("L")]
+    assert [points[0][0], points[1][0], points[-1][0]] == pytest.approx([1000 * 10 / 44, 1000 * 30 / 44, 1000], abs=1)
+    limit = float(re.search(r'<path class="limit" d="M-1000 ([\d.]+)', page)[1])  # type: ignore[index]
+    below = next(x for x, y in points if y >= limit - 0.1)
+    assert below == pytest.approx(1000 * 41 / 44, abs=10)
+    assert '<path class="area forecast"' in page
+    numbers = page.partition('id="forecast"')[2].partition("</dl>")[0]
+    dates = [date_format(localtime(now + timedelta(days=days)), "DATE_FORMAT") for days in (9, 14, 11)]
+    assert "-25.90 dBm on" in numbers
+    assert "0.10 dB less each day" in numbers
+    assert f"from {dates[0]} to {dates[1]}, most likely on {dates[2]}" in numbers
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [({"ended": True}, "no forecast: it has ended"), ({"ended": False}, "already below")],
+    ids=["over", "below"],
+)
+def test_a_decay_that_is_over_or_below_the_limit_shows_its_line_alone(
+    viewer: Client, fields: dict[str, bool], words: str
+) -> None:
+    onu, now = make_onu(make_olt("North"), (0, 1, 6, 4)), timezone.now()
+    past = {"since": now - timedelta(days=10), "ended_at": now if fields["ended"] else None, "level_dbm": -27.5}
+    finding = find(onu, kind="decay", onu=onu, size_db=0.12, **past, days_soonest=0, days_likely=0, days_latest=0)
+
+    page = text(viewer, f"/light/{finding.id}/")
+
+    assert '<path class="curve forecast"' in page
+    assert '<path class="area forecast"' not in page
+    assert words in page.partition('id="forecast"')[2].partition("</dl>")[0]
+
+
+def test_an_onu_that_sends_weaker_is_forecast_by_the_limit_of_the_olt(viewer: Client) -> None:
+    onu, now = make_onu(make_olt("North"), (0, 1, 6, 4)), timezone.now()
+    forecast = {"days_soonest": 3.0, "days_likely": 4.0, "days_latest": 6.0, "level_dbm": -27.4}
+    finding = find(onu, kind="sender", onu=onu, size_db=0.1, since=now - timedelta(days=10), **forecast)
+
+    page = text(viewer, f"/light/{finding.id}/")
+
+    assert '<path class="curve limit"' in page
+    assert "Crosses -28 dBm" in page
 
 
 def test_a_finding_of_another_group_does_not_open(client: Client) -> None:

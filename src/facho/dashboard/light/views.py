@@ -1,6 +1,6 @@
 """What light shows about the fibre: each finding with the plot and the numbers it rests on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.list import listed_onus
 from facho.dashboard.onu.names import code_of, event_rows
-from facho.dashboard.onu.plot import curve_of, draw_light, light_of, question_of
+from facho.dashboard.onu.plot import PlotCurve, curve_of, draw_light, light_of, question_of
 from facho.dashboard.shared.page import (
     ROWS_PER_PAGE,
     TimelineFilter,
@@ -35,7 +35,7 @@ from facho.onus.history_read_model import load_port_history
 from facho.onus.models import Onu, PonPort
 from facho.onus.timeline import load_rows
 from facho.onus.words import RunStateChoice
-from facho.plant.days import NormalDays
+from facho.plant.days import LIMIT_DBM, OLT_LIMIT_DBM, NormalDays
 from facho.plant.models import FindingKinds, LightFinding
 from facho.plant.store import all_findings, describe_finding, explain_finding, explain_hint, hit_of, lost_so_far
 from facho.polling.domain.light import row_medians
@@ -46,6 +46,10 @@ BEFORE_DAYS = timedelta(days=10)
 STEPS = (FindingKinds.COMMON_STEP, FindingKinds.STEP)
 # What other ONUs may have lost, too.
 LOSSES = (*STEPS, FindingKinds.BRANCH_DECAY, FindingKinds.DECAY)
+# Decays with a line of their own, and the limit that it falls to.
+_LIMITS = {FindingKinds.DECAY: LIMIT_DBM, FindingKinds.SENDER: OLT_LIMIT_DBM}
+# A forecast that is less sure than this runs out of its plot.
+LONGEST_FORECAST = timedelta(days=60)
 # What stands before and after in numbers: medians of this time.
 LEVEL_OF_STEP = timedelta(hours=1)
 LEVEL_OF_DAYS = timedelta(days=3)
@@ -167,7 +171,7 @@ def finding_page(request: HttpRequest, finding_id: int) -> HttpResponse:
 
 def load_evidence(finding: LightFinding, now: datetime) -> dict[str, Any]:
     onu_ids = [finding.onu_id] if finding.onu_id else [row.onu_id for row in hit_of(finding)]
-    shown = _range(finding, now)
+    shown, forecast = _range(finding, now), _forecast(finding, now)
     question, upstream = question_of(shown), question_of(shown, Metric.OLT_RX_POWER)
     down, up = load_port_history(finding.pon_port_id, question), load_port_history(finding.pon_port_id, upstream)
     onus = {onu.id: onu for onu in listed_onus().filter(id__in=onu_ids)}
@@ -193,15 +197,64 @@ def load_evidence(finding: LightFinding, now: datetime) -> dict[str, Any]:
                 *(layer[np.isin(up.onu_ids, onu_ids)] for layer in (up.average, up.lowest, up.highest)), strict=True
             )
         ]
+    drawn_range = shown
+    if forecast is not None:
+        drawn_range = replace(shown, end=max(shown.end, forecast["shown_until"]))
+        curves += forecast["curves"]
     lost_db = abs(finding.size_db if finding.kind in STEPS else lost_so_far(finding))
     return {
-        "plot": draw_light(shown, curves, events=marked),
+        "plot": draw_light(drawn_range, curves, events=marked),
+        "forecast": forecast,
         "levels": [_levels(onus[onu_id], down, up, windows) for onu_id in onu_ids if onu_id in onus],
         "others": _count_others(down, ~is_hit, windows, lost_db, unseen),
         "others_before_dbm": _level(down.at, others[0], windows[0]),
         "others_after_dbm": _level(down.at, others[0], windows[1]),
         "events": marked,
     }
+
+
+def _forecast(finding: LightFinding, now: datetime) -> dict[str, Any] | None:
+    """The line through a decay, and from its end on the range in which it crosses the limit; None for other kinds."""
+    limit_dbm, level = _LIMITS.get(FindingKinds(finding.kind)), finding.level_dbm
+    if limit_dbm is None or level is None:
+        return None
+    fitted, fallen = finding.judged_at - finding.since, lost_so_far(finding)
+    soonest, likely, latest = (
+        timedelta(days=days or 0) for days in (finding.days_soonest, finding.days_likely, finding.days_latest)
+    )
+    is_open = finding.ended_at is None and latest > timedelta(0) and finding.judged_at + latest > now
+    ahead = min(latest, LONGEST_FORECAST) if is_open else timedelta(0)
+    # From the beginning of the fall to the end of the line, then in steps that a curve can be drawn through.
+    days = np.concatenate([[-fitted / timedelta(days=1), 0.0], np.linspace(0, ahead / timedelta(days=1), 40)[1:]])
+    slow, line, fast = (
+        np.where(days <= 0, level - fallen * np.minimum(days, 0) / max(fitted / timedelta(days=1), 1e-9), beyond)
+        for beyond in (_towards(level, limit_dbm, days, within) for within in (latest, likely, soonest))
+    )
+    at = finding.judged_at.timestamp() + days * 86_400
+    limit = np.full(2, limit_dbm)
+    ends = np.array([at[0], at[-1]])
+    curves = [
+        PlotCurve("forecast", _("The line of its fall and its forecast"), "dBm", at, line, np.minimum(line, fast), slow)
+    ]
+    if limit_dbm != LIMIT_DBM:
+        words = _("The OLT's limit")
+        curves.append(PlotCurve("limit", words, "dBm", ends, limit, limit, limit, is_faint=True))
+    return {
+        "curves": curves,
+        "shown_until": finding.judged_at + ahead,
+        "level_dbm": level,
+        "level_at": finding.judged_at,
+        "rate_db": finding.size_db,
+        "limit": number_format(limit_dbm, 0),
+        "crosses": [finding.judged_at + each for each in (soonest, likely, latest)] if is_open else [],
+        "is_finished": finding.ended_at is not None,
+    }
+
+
+def _towards(level_dbm: float, limit_dbm: float, days: Floats, within: timedelta) -> Floats:
+    """Fall in a line from the level to the limit within a time, and stay there."""
+    share = np.minimum(np.maximum(days, 0) / max(within / timedelta(days=1), 1e-9), 1.0)
+    return np.asarray(level_dbm + (min(limit_dbm, level_dbm) - level_dbm) * share)
 
 
 def _count_others(

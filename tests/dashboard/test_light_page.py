@@ -1,7 +1,7 @@
 """The page of what light shows: each finding in a sentence that opens to its ONUs and the plot it rests on."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from facho.accounts.roles import Role
 from facho.hosts.models import OltGroup
 from facho.onus.history import Samples, append
 from facho.onus.history_codec import HistoryGrid, encode_bundle
-from facho.onus.history_models import Metric
+from facho.onus.history_models import Metric, to_steps
 from facho.onus.models import Onu, OnuEvent, OnuReading
 from facho.plant.days import DaySeries
 from facho.plant.models import Box, FindingOnu, LightFinding, OnuAttachment, OnuBox, PortDays, TreeCorrection
@@ -265,6 +265,56 @@ def test_a_decay_that_is_over_or_below_the_limit_shows_its_line_alone(
     assert '<path class="curve forecast"' in page
     assert '<path class="area forecast"' not in page
     assert words in page.partition('id="forecast"')[2].partition("</dl>")[0]
+
+
+def keep_days(onu: Onu, ends_at: datetime, **values: list[float | None]) -> None:
+    """Keep days of an ONU by series in dB, the oldest first; None is unknown."""
+    days = len(next(iter(values.values())))
+    at = np.array([int((ends_at - timedelta(days=days - number)).timestamp()) for number in range(days)])
+    grids = []
+    for series, each in values.items():
+        steps = to_steps(Metric.RX_POWER, np.array([np.nan if value is None else value for value in each]))
+        grid = HistoryGrid(np.array([onu.id]), at, steps[np.newaxis, np.newaxis, :])
+        grids.append((onu.pon_port_id, int(DaySeries[series]), grid))
+    PortDays.objects.create(pon_port=onu.pon_port, ends_at=ends_at, data=encode_bundle(grids))
+
+
+def test_noise_opens_to_each_day_and_its_plot(viewer: Client) -> None:
+    onu, now = make_onu(make_olt("North"), (0, 1, 6, 4)), timezone.now()
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    noise = [0.1, None, *[0.14] * 5, 0.32, 0.3, 0.35]
+    keep_days(onu, today, LIGHT=[-21.5] * 10, NOISE=noise, JUMPS=[0.0] * 10)
+    finding = find(onu, kind="noise", onu=onu, size_db=0.32, times=2.3, since=today - timedelta(days=3))
+
+    page = text(viewer, f"/light/{finding.id}/")
+
+    assert "Median of the last three days: 0.32 dB; of the 6 days before: 0.14 dB." in page
+    last, first = today - timedelta(days=1), today - timedelta(days=9)
+    assert cells(page, f"day-{last:%Y-%m-%d}") == ["-21.50 dBm", "0.35 dB", "0"]
+    assert cells(page, f"day-{first:%Y-%m-%d}") == ["-21.50 dBm", "unknown", "0"]
+    address = f"/onus/{onu.id}/?from={last:%Y-%m-%d}T00:00:00Z&amp;to={today:%Y-%m-%d}T00:00:00Z#light"
+    assert f'id="day-{last:%Y-%m-%d}" href="{address}"' in page
+    assert page.count("counts</span>") == 3
+
+
+def test_flapping_counts_the_days_on_which_the_light_left_its_level(viewer: Client) -> None:
+    onu, now = make_onu(make_olt("North"), (0, 1, 6, 4)), timezone.now()
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    keep_days(onu, today, LIGHT=[-21.5] * 4, NOISE=[0.1] * 4, JUMPS=[0.0, 1.0, 5.0, 9.0])
+    finding = find(onu, kind="flapping", onu=onu, size_db=0.1, times=9, since=today - timedelta(days=2))
+
+    page = text(viewer, f"/light/{finding.id}/")
+
+    assert "A day counts from 4 times on." in page
+    assert [cells(page, f"day-{today - timedelta(days=days):%Y-%m-%d}")[2] for days in (1, 2, 3)] == ["9", "5", "1"]
+    assert page.count("counts</span>") == 2
+
+
+def test_days_that_are_not_kept_any_more_are_unknown(viewer: Client) -> None:
+    onu = make_onu(make_olt("North"), (0, 1, 6, 4))
+    finding = find(onu, kind="noise", onu=onu, size_db=0.32, times=2.3)
+
+    assert "Unknown: the days of this finding are not kept any more." in text(viewer, f"/light/{finding.id}/")
 
 
 def test_an_onu_that_sends_weaker_is_forecast_by_the_limit_of_the_olt(viewer: Client) -> None:

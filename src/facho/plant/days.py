@@ -64,6 +64,8 @@ OLT_LIMIT_DBM: Final = -28.0
 FORECAST_DAYS: Final = 30.0
 # Days in a row that light flaps before it is a finding: a visit makes it flap for a day.
 FLAPPING_DAYS: Final = 2
+# Noise is what the last days have, against those before.
+NOISY_DAYS: Final = 3
 # A branch that decays is the same as yesterday if it has this share of its ONUs.
 SAME_BRANCH: Final = 0.5
 
@@ -126,23 +128,57 @@ class NormalDays:
 
 def load_normal(onu_id: int, pon_port_id: int) -> NormalDays | None:
     """Load what is normal for an ONU at its port; None while too few days are known. One query."""
-    stored = PortDays.objects.filter(pon_port_id=pon_port_id).first()
-    if stored is None:
+    found = _load_past(onu_id, pon_port_id)
+    if found is None:
         return None
-    grids = {series: grid.of_onu(onu_id) for series, grid in _decode(stored.data).items()}
-    past = _by_whole_days(grids, stored.ends_at)
-    if past is None or not past.onu_ids.size:
-        return None
+    past, ends_at = found
     days = past.series[DaySeries.LIGHT][0]
     light = normal_of(days, past.series[DaySeries.NOISE][0])
     if light is None:
         return None
     level = since_last_jump(days[np.newaxis, -NORMAL_DAYS:])[0]
-    first = stored.ends_at.astimezone(UTC) - timedelta(days=len(level))
+    first = ends_at - timedelta(days=len(level))
     medians = [
         ((first + timedelta(days=row)).date(), float(level[row])) for row in np.flatnonzero(np.isfinite(level)).tolist()
     ]
     return NormalDays(light, medians)
+
+
+@dataclass(frozen=True, slots=True)
+class LightDay:
+    """A day of an ONU, in UTC, as it is judged; None is unknown."""
+
+    starts_at: datetime
+    median_dbm: float | None
+    # From one reading to the next.
+    noise_db: float | None
+    # How often the light left the day's median and came back.
+    jumps: int | None
+
+
+def load_light_days(onu_id: int, pon_port_id: int) -> list[LightDay]:
+    """Load the days that unsteady light is judged by, the oldest first; one query."""
+    found = _load_past(onu_id, pon_port_id)
+    if found is None:
+        return []
+    past, ends_at = found
+    series = (DaySeries.LIGHT, DaySeries.NOISE, DaySeries.JUMPS)
+    days = []
+    for row, values in enumerate(zip(*(past.series[each][0].tolist() for each in series), strict=True)):
+        median, noise, jumps = (None if np.isnan(value) else value for value in values)
+        starts_at = ends_at - timedelta(days=past.days - row)
+        days.append(LightDay(starts_at, median, noise, None if jumps is None else round(jumps)))
+    return days
+
+
+def _load_past(onu_id: int, pon_port_id: int) -> tuple[PortPast, datetime] | None:
+    """Load the days of one ONU and when the last of them ended; None if none is known."""
+    stored = PortDays.objects.filter(pon_port_id=pon_port_id).first()
+    if stored is None:
+        return None
+    grids = {series: grid.of_onu(onu_id) for series, grid in _decode(stored.data).items()}
+    past = _by_whole_days(grids, stored.ends_at)
+    return (past, stored.ends_at.astimezone(UTC)) if past is not None and past.onu_ids.size else None
 
 
 def _decode(data: Buffer) -> dict[DaySeries, HistoryGrid]:
@@ -490,7 +526,7 @@ class _DayVerdict:
             known = {each.onu_id for each in self._open(kind)}
             for row in np.flatnonzero(is_found & self.living).tolist():
                 is_flapping = kind is FindingKinds.FLAPPING
-                days = int(unsteady.flapping_days[row]) if is_flapping else 3
+                days = int(unsteady.flapping_days[row]) if is_flapping else NOISY_DAYS
                 times = float(unsteady.jumps[row] if is_flapping else unsteady.noise_growth[row])
                 over = times / FLAPS_A_DAY * days if is_flapping else 2 * (times - 1)
                 values = {

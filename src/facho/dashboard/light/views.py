@@ -1,7 +1,8 @@
 """What light shows about the fibre: each finding with the plot and the numbers it rests on."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,10 @@ from facho.onus.history_read_model import load_port_history
 from facho.onus.models import Onu, PonPort
 from facho.onus.timeline import load_rows
 from facho.onus.words import RunStateChoice
-from facho.plant.days import LIMIT_DBM, OLT_LIMIT_DBM, NormalDays
+from facho.plant.days import LIMIT_DBM, NOISY_DAYS, OLT_LIMIT_DBM, NormalDays, load_light_days
 from facho.plant.models import FindingKinds, LightFinding
 from facho.plant.store import all_findings, describe_finding, explain_finding, explain_hint, hit_of, lost_so_far
-from facho.polling.domain.light import row_medians
+from facho.polling.domain.light import FLAPS_A_DAY, row_medians
 
 # The plot of a step shows so much before it and after it, that of anything slower so many days.
 AROUND_STEP = timedelta(hours=6)
@@ -50,6 +51,8 @@ LOSSES = (*STEPS, FindingKinds.BRANCH_DECAY, FindingKinds.DECAY)
 _LIMITS = {FindingKinds.DECAY: LIMIT_DBM, FindingKinds.SENDER: OLT_LIMIT_DBM}
 # A forecast that is less sure than this runs out of its plot.
 LONGEST_FORECAST = timedelta(days=60)
+# Judged by how the light moved within each day.
+UNSTEADY = (FindingKinds.NOISE, FindingKinds.FLAPPING)
 # What stands before and after in numbers: medians of this time.
 LEVEL_OF_STEP = timedelta(hours=1)
 LEVEL_OF_DAYS = timedelta(days=3)
@@ -165,6 +168,7 @@ def finding_page(request: HttpRequest, finding_id: int) -> HttpResponse:
         "evidence": load_evidence(finding, now),
         "is_step": finding.kind in STEPS,
         "is_loss": finding.kind in LOSSES,
+        "by_day": _days_of(finding, now),
     }
     return render(request, "light/finding.html", context)
 
@@ -210,6 +214,37 @@ def load_evidence(finding: LightFinding, now: datetime) -> dict[str, Any]:
         "others_before_dbm": _level(down.at, others[0], windows[0]),
         "others_after_dbm": _level(down.at, others[0], windows[1]),
         "events": marked,
+    }
+
+
+def _days_of(finding: LightFinding, now: datetime) -> dict[str, Any] | None:
+    """The days that unsteady light was judged by, the last one first, each with the query of its plot; one query."""
+    if finding.kind not in UNSTEADY or finding.onu_id is None:
+        return None
+    until = finding.judged_at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    days = [day for day in load_light_days(finding.onu_id, finding.pon_port_id) if day.starts_at < until]
+    last = until - timedelta(days=NOISY_DAYS)
+    is_noise = finding.kind == FindingKinds.NOISE
+    noises = [
+        [day.noise_db for day in days if day.noise_db is not None and (day.starts_at >= last) is is_now]
+        for is_now in (True, False)
+    ]
+    return {
+        "is_noise": is_noise,
+        "rows": [
+            {
+                "day": day,
+                "query": PlotRange(day.starts_at, day.starts_at + timedelta(days=1), now).query,
+                # What the sentence is about.
+                "counts": day.starts_at >= last if is_noise else (day.jumps or 0) >= FLAPS_A_DAY,
+            }
+            for day in reversed(days)
+            if day.starts_at >= finding.since - BEFORE_DAYS
+        ],
+        "least": FLAPS_A_DAY,
+        "noise_now_db": median(noises[0]) if noises[0] else None,
+        "noise_before_db": median(noises[1]) if noises[1] else None,
+        "days_before": len(noises[1]),
     }
 
 

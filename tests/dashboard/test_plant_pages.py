@@ -184,6 +184,8 @@ def test_the_inferred_tree_is_offered_and_made(operator: Client, plant: SmallPla
     made = text_of(operator, page, {})
 
     assert "92 %" in offered
+    assert f'href="/ports/{plant.port.id}/tree/1/"' in offered
+    assert operator.get(f"/ports/{plant.port.id}/tree/1/").status_code == 200
     assert "1 boxes created, 4 ONUs assigned to boxes." in made
     assert set(OnuAttachment.objects.values_list("source", flat=True)) == {"inferred"}
 
@@ -293,6 +295,10 @@ def test_the_map_draws_the_broken_segment_of_an_outage_and_its_page_names_it(vie
     assert drawn["properties"]["id"] == outage.id
     assert "Probably broken between S 1 and CTO 2: 3 ONUs are dark behind it." in page
     assert f'href="/map/?outage={outage.id}"' in page
+    for state, onus in (("lit", plant.onus[:3]), ("dark", plant.onus[3:])):
+        address = page.partition(f'id="where-{state}" href="')[2].partition('"')[0].replace("&amp;", "&")
+        listed = text_of(viewer, address)
+        assert [f'href="/onus/{onu.id}/"' in listed for onu in plant.onus] == [onu in onus for onu in plant.onus]
 
 
 def test_a_degraded_branch_is_on_its_box_and_a_loss_of_several_on_what_feeds_them(

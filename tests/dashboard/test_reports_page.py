@@ -58,6 +58,21 @@ def test_a_month_shows_its_numbers_and_leads_to_the_plots(viewer: Client, onus: 
     assert "from=2026-10-01" in plot
 
 
+def test_every_figure_of_a_month_opens_to_the_rows_it_is_counted_from(viewer: Client, onus: list[Onu]) -> None:
+    page = content(viewer, f"/reports/?month=2026-10&olt={onus[0].olt_id}")
+
+    first = {}
+    for number in range(1, 7):
+        address = page.partition(f'id="figure-{number}" href="')[2].partition('"')[0].replace("&amp;", "&")
+        assert f"olt={onus[0].olt_id}" in address
+        first[number] = content(viewer, address).partition('id="row-')[2].partition('"')[0]
+    down, weakest, repaired = onus[1], onus[1], onus[2]
+    assert (first[1], first[3], first[5]) == (f"onu-{down.id}", f"onu-{down.id}", f"onu-{weakest.id}")
+    assert first[2] == f"onu-{onus[0].id}"
+    assert first[4] != f"onu-{down.id}"
+    assert first[6] == f"repair-{repaired.id}"
+
+
 @pytest.mark.parametrize("by", ["olts", "ports", "zones", "downtime", "interruptions", "light", "repairs", "customers"])
 def test_every_table_is_drawn_sorted_and_saved(viewer: Client, onus: list[Onu], by: str) -> None:
     path = f"/reports/?month=2026-10&by={by}"

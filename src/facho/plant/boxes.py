@@ -588,8 +588,9 @@ def load_boxes_of(onu_ids: Sequence[int]) -> dict[int, tuple[int, int | None, st
 
 @dataclass(frozen=True, slots=True)
 class InferredBox:
-    """A group of the inferred tree of a port, and the box that it is or would be."""
+    """A group of the inferred tree of a port, by its number there, and the box that it is or would be."""
 
+    number: int
     name: str
     box_id: int | None
     onu_ids: tuple[int, ...]
@@ -616,7 +617,7 @@ def plan_inferred(port: PonPort) -> list[InferredBox]:
     used = set(Box.objects.filter(name__startswith=words_of_port(port)).values_list("name", flat=True))
     taken: set[int] = set()
     found: list[InferredBox] = []
-    for rows in sorted(groups.values(), key=lambda each: -len(each)):
+    for number, rows in sorted(groups.items(), key=lambda each: -len(each[1])):
         confidence, events = min(row.confidence for row in rows), rows[0].events
         if len(rows) < MIN_TOGETHER or confidence < MIN_CONFIDENCE or not events:
             continue
@@ -626,7 +627,7 @@ def plan_inferred(port: PonPort) -> list[InferredBox]:
         if match.box_id is not None:
             taken.add(match.box_id)
         name = names[match.box_id] if match.box_id is not None else free_name(words_of_port(port), used)
-        found.append(InferredBox(name, match.box_id, match.onu_ids, confidence, events))
+        found.append(InferredBox(number, name, match.box_id, match.onu_ids, confidence, events))
     return found
 
 

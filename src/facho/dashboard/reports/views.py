@@ -41,6 +41,7 @@ from facho.dashboard.shared.page import (
 from facho.dashboard.shared.plot_range import MAX_COMPARED
 from facho.dashboard.shared.table import (
     PAGE,
+    SORT,
     ListTable,
     TableChoice,
     TableColumn,
@@ -105,6 +106,15 @@ _ORDERS: Mapping[str, str] = {
     "lowest_day_dbm": "lowest_day_cdbm",
     "weak_days": "weak_days",
 }
+# The table that each of the figures above is counted from, and its order.
+_FIGURE_ROWS = (
+    (CUSTOMERS, "-down_seconds"),
+    (CUSTOMERS, ""),
+    (CUSTOMERS, "-interruptions"),
+    (CUSTOMERS, "interruptions"),
+    (CUSTOMERS, "light_dbm"),
+    ("repairs", ""),
+)
 # Months on the page of an ONU: this one and a year.
 MONTHS_OF_ONU = 13
 
@@ -299,7 +309,7 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
             "all_query": urlencode({"month": str(month), "by": CUSTOMERS} | narrowed),
             "is_of_all": is_of_all,
             "pdf_query": urlencode({"month": str(month)} | narrowed),
-            **_front(question),
+            **_front(question, {"month": str(month)} | narrowed),
             **table_context(table, choice),
         }
     return render_part_or_page(request, "reports/table.html", "reports/reports.html", context)
@@ -360,7 +370,7 @@ def _sort_key(value: Any) -> Any:
     return value.casefold() if isinstance(value, str) else value
 
 
-def _front(question: report.ReportQuestion) -> dict[str, Any]:
+def _front(question: report.ReportQuestion, narrowed: Mapping[str, str]) -> dict[str, Any]:
     """Load what is above the table; two queries."""
     summary, steps = report.load_summary(question), report.load_histogram(question)
     most = max((number for _step, number in steps), default=1)
@@ -389,7 +399,10 @@ def _front(question: report.ReportQuestion) -> dict[str, Any]:
     return {
         "title": pdf.month_words(question),
         "coverage": pdf.coverage_words(question),
-        "figures": pdf.summary_figures(summary),
+        "figures": [
+            (words, figure, urlencode({**narrowed, "by": by} | ({SORT: sort} if sort else {})))
+            for (words, figure), (by, sort) in zip(pdf.summary_figures(summary), _FIGURE_ROWS, strict=True)
+        ],
         "bars": bars,
         "steps": drawn,
         "steps_width": coordinate(_STEP_WIDTH * len(drawn)),

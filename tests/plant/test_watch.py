@@ -8,7 +8,7 @@ import pytest
 from facho.onus.history import POLLS_PER_BUNDLE, Samples, append
 from facho.onus.history_models import HistoryPoll, Metric
 from facho.onus.models import Onu, OnuReading
-from facho.plant.days import judge_days, load_normal
+from facho.plant.days import judge_days, load_light_days, load_normal
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding, OnuBox
 from facho.plant.watch import SETTLED, LightWatcher
 from factories import NOW
@@ -122,6 +122,32 @@ def test_a_loss_in_the_middle_of_a_poll_is_one_finding() -> None:
     look(settled(HOUR + 6))
 
     assert LightFinding.objects.get().members.filter(is_hit=True).count() == 4
+
+
+def test_zero_which_agents_report_for_no_light_is_neither_a_rise_nor_a_loss_after_it() -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 8, now=NOW)
+    play(onus, range(HOUR))
+    for number in range(HOUR, 2 * HOUR):
+        poll(NOW + number * FIVE_MINUTES, dict.fromkeys(onus[:4], 0.0) | dict.fromkeys(onus[4:], -20.0))
+    play(onus, range(2 * HOUR, 3 * HOUR))
+
+    look(settled(3 * HOUR))
+
+    assert not LightFinding.objects.exists()
+
+
+def test_a_day_with_zeros_is_summed_up_by_its_other_readings() -> None:
+    (port,) = make_ports(1)
+    lit, dark = make_onus(port, 2, now=NOW)
+    for hour in range(24):
+        zero = hour % 3 != 0
+        poll(MIDNIGHT + timedelta(hours=hour), {lit: 0.0 if zero else -24.0, dark: 0.0})
+    compact_all(MIDNIGHT + timedelta(days=1, hours=3))
+
+    judge(1)
+
+    assert [[day.median_dbm for day in load_light_days(onu.id, port.id)] for onu in (lit, dark)] == [[-24.0], [None]]
 
 
 def test_what_was_hit_together_is_a_box() -> None:

@@ -299,7 +299,7 @@ def _days_of(pon_port_id: int, start: datetime, end: datetime) -> Iterator[tuple
         at = np.array([int(day.timestamp())], dtype=np.int64)
         light, olt_light = (read[metric] for metric in metrics)
         if light.onu_ids.size:
-            summed = sum_up_day(light.average)
+            summed = sum_up_day(blank_zeros(light.average))
             for series, values in (
                 (DaySeries.LIGHT, summed.median_dbm),
                 (DaySeries.NOISE, summed.noise_db),
@@ -307,7 +307,15 @@ def _days_of(pon_port_id: int, start: datetime, end: datetime) -> Iterator[tuple
             ):
                 yield series, _grid(light.onu_ids, at, values)
         if olt_light.onu_ids.size:
-            yield DaySeries.OLT_LIGHT, _grid(olt_light.onu_ids, at, sum_up_day(olt_light.average).median_dbm)
+            yield (
+                DaySeries.OLT_LIGHT,
+                _grid(olt_light.onu_ids, at, sum_up_day(blank_zeros(olt_light.average)).median_dbm),
+            )
+
+
+def blank_zeros(dbm: Floats) -> Floats:
+    """Make exactly 0.00 dBm unknown: agents report it for no light, and no receiver of a PON gets that much."""
+    return np.where(dbm == 0.0, np.nan, dbm)
 
 
 def _grid(onu_ids: NDArray[np.int64], at: NDArray[np.int64], values: Floats) -> HistoryGrid:

@@ -30,7 +30,7 @@ from facho.onus.history_codec import (
 from facho.onus.history_models import HistoryPoll, Metric, from_steps
 from facho.onus.models import Onu, Outage, PonPort
 from facho.onus.words import OutageScopes
-from facho.plant.days import REPAIRED
+from facho.plant.days import REPAIRED, blank_zeros
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding
 from facho.plant.tree import save_tree
 from facho.polling.domain.light import (
@@ -174,7 +174,7 @@ class LightWatcher:
             if not onu_ids.size:
                 continue
             values = from_steps(Metric.RX_POWER, poll.values[Metric.RX_POWER][is_new][order], is_summary=False)
-            self._judge(group, group.look(onu_ids, ports, values), at, now)
+            self._judge(group, group.look(onu_ids, ports, blank_zeros(values)), at, now)
             group.read_at |= dict.fromkeys(np.unique(ports).tolist(), at)
 
     def _judge(self, group: GroupWatch, steps: LightSteps, at: datetime, now: datetime) -> None:
@@ -326,7 +326,8 @@ def load_hint(
     series = read_port(pon_port_id, Metric.OLT_RX_POWER, *span, Resolution.SAMPLES)
     rows = np.isin(series.onu_ids, onu_ids)
     is_after = series.at >= since.timestamp()
-    before, after = series.average[rows][:, ~is_after], series.average[rows][:, is_after]
+    readings = blank_zeros(series.average[rows])
+    before, after = readings[:, ~is_after], readings[:, is_after]
     counts = np.isfinite(before).sum(axis=1), np.isfinite(after).sum(axis=1)
     is_known = (counts[0] >= 3) & (counts[1] >= 1)
     if not is_known.any():

@@ -14,6 +14,8 @@ from api.rows import PASSWORD, make_user
 from facho.accounts import ldap
 from facho.accounts.models import FailedTries
 from facho.accounts.roles import Role, role_of
+from facho.api.tokens import create_token
+from facho.hosts.models import OltGroup
 from servers.slapd import BASE, GROUPS, MANAGER, MANAGER_PASSWORD, PEOPLE, Slapd, private_slapd, write_certificates
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +76,24 @@ def test_somebody_removed_from_the_group_loses_role_and_sessions(client: Client,
     directory.join(group, "ana")
 
     assert status == 200
+    assert role_of(User.objects.get(username="ana")) is None
+    assert client.get("/").status_code == 302
+
+
+def test_somebody_removed_from_all_olt_groups_loses_role_sessions_and_tokens(
+    client: Client, directory: Slapd, settings: Settings
+) -> None:
+    settings.FACHO_SIGN_ON_OLT_GROUPS = (("North", f"cn=staff,{GROUPS}"),)
+    OltGroup.objects.create(name="North")
+    assert log_in(client) == 302
+    token = create_token(User.objects.get(username="ana"))
+
+    directory.leave(f"cn=staff,{GROUPS}", "ana")
+    status = log_in(Client())
+    directory.join(f"cn=staff,{GROUPS}", "ana")
+
+    answer = Client().get("/api/v1/olts/", headers={"Authorization": f"Bearer {token}"})
+    assert (status, answer.status_code) == (200, 401)
     assert role_of(User.objects.get(username="ana")) is None
     assert client.get("/").status_code == 302
 

@@ -14,6 +14,7 @@ from api.rows import PASSWORD, make_user
 from facho.accounts.models import LinkedIdentity
 from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
+from facho.api.tokens import create_token
 from facho.dashboard.account.sign_on import documents
 from facho.dashboard.account.views import make_setup_path
 from facho.hosts.models import OltGroup
@@ -98,6 +99,31 @@ def test_somebody_removed_from_the_groups_loses_role_and_sessions(client: Client
     assert role_of(User.objects.get(username="ana")) is None
     assert other.get("/").status_code == 302
     assert not Session.objects.exists()
+
+
+@pytest.mark.parametrize("groups", [["noc"], ["noc", "crew-gone"]])
+def test_somebody_removed_from_all_olt_groups_loses_role_sessions_and_tokens(
+    client: Client, provider: OpenIdProvider, settings: Settings, groups: list[str]
+) -> None:
+    settings.FACHO_SIGN_ON_OLT_GROUPS = (("North", "crew-north"), ("Deleted", "crew-gone"))
+    OltGroup.objects.create(name="North")
+    provider.set_person("sub-ana", **ANA, groups=["noc", "crew-north"])
+    other = Client()
+    other.get(way_back(other, provider))
+    token = create_token(User.objects.get(username="ana"))
+    assert (other.get("/").status_code, ask_with(token)) == (200, 200)
+
+    provider.set_person("sub-ana", **ANA, groups=groups)
+    answer = client.get(way_back(client, provider))
+
+    assert answer.status_code == 403
+    assert role_of(User.objects.get(username="ana")) is None
+    assert (other.get("/").status_code, ask_with(token)) == (302, 401)
+    assert not Session.objects.exists()
+
+
+def ask_with(token: str) -> int:
+    return Client().get("/api/v1/olts/", headers={"Authorization": f"Bearer {token}"}).status_code
 
 
 def test_a_disabled_account_stays_outside(client: Client, provider: OpenIdProvider) -> None:

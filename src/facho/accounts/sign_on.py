@@ -74,9 +74,10 @@ def admit(identity: Identity, now: datetime) -> User:
     with transaction.atomic():
         rows = LinkedIdentity.objects.select_related("user").select_for_update(of=("self",))
         linked = rows.filter(issuer=identity.issuer, subject=identity.subject).first()
-        refusal = _refusal(linked, grants)
-        if linked is not None and grants.role is None:
+        lacking = _lacking(grants)
+        if linked is not None and lacking is not None:
             _take_role(linked.user)
+        refusal = _refusal(linked) or lacking
         if refusal is None and grants.role is not None:
             user = linked.user if linked else _create(identity, now)
             _give(user, grants.role, grants.olt_groups, identity)
@@ -86,9 +87,14 @@ def admit(identity: Identity, now: datetime) -> User:
     raise refusal or SignOnRefused("", "no role")
 
 
-def _refusal(linked: LinkedIdentity | None, grants: Grants) -> SignOnRefused | None:
+def _refusal(linked: LinkedIdentity | None) -> SignOnRefused | None:
     if linked is not None and not linked.user.is_active:
         return SignOnRefused(_("This account is disabled: ask an administrator."), "account disabled")
+    return None
+
+
+def _lacking(grants: Grants) -> SignOnRefused | None:
+    """Return why these groups do not suffice; without an OLT group somebody would see every OLT."""
     if grants.role is None:
         return SignOnRefused(_("None of your groups may use Facho: ask an administrator."), "no group with a role")
     if grants.olt_groups is not None and ALL_OLTS not in grants.olt_groups and not _existing(grants.olt_groups):
@@ -139,7 +145,7 @@ def _give(user: User, given: Role, olt_groups: frozenset[str] | None, identity: 
 
 
 def _take_role(user: User) -> None:
-    """Take role and sessions from a user without groups; tokens have no more than the role."""
+    """Take role and sessions from a user whose groups do not suffice; tokens have no more than the role."""
     before = highest_of(user, user.groups.values_list("name", flat=True))
     ended = end_sessions_of(user)
     if before is not None:

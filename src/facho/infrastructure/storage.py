@@ -99,7 +99,7 @@ class Storage:
         self._is_room_refused = False
         self._is_damaged = False
         self._is_check_wanted = True
-        self._told: Standstill | None = None
+        self._logged: Standstill | None = None
 
     @property
     def trouble(self) -> Standstill | None:
@@ -161,8 +161,8 @@ class Storage:
                 self._is_room_refused = False
                 self.notice(error)
         trouble = self.trouble
-        if trouble is not self._told:
-            self._told = trouble
+        if trouble is not self._logged:
+            self._logged = trouble
             if trouble is None:
                 logger.warning("storage.works_again")
             else:

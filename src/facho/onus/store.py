@@ -198,7 +198,7 @@ _EARLIEST, _LATEST = datetime(1990, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzin
 RX_POWER = "onu.rx_power"
 DESCRIPTION, STATE, CAUSE = "onu.description", "onu.run_state", "onu.last_down_cause"
 LAST_UP, LAST_DOWN = "onu.last_up", "onu.last_down"
-_TOLD = frozenset({DESCRIPTION, STATE, CAUSE, RX_POWER})
+_REPORTED = frozenset({DESCRIPTION, STATE, CAUSE, RX_POWER})
 _HISTORY: Mapping[str, Metric] = {
     RX_POWER: Metric.RX_POWER,
     "onu.tx_power": Metric.TX_POWER,
@@ -326,8 +326,8 @@ def save_table(olt_id: int, table: OnuTable, *, now: datetime, is_poll: bool = T
     single, plain = poll.divide(touched, quantities)
     pairs = _load_pairs(olt_id, poll, single)
     changes = PollChanges((), (), ())
-    if not poll.columns.keys().isdisjoint(_TOLD):
-        changes = compare_poll(((onu.status, _told(reading.values)) for onu, reading in pairs), now=now)
+    if not poll.columns.keys().isdisjoint(_REPORTED):
+        changes = compare_poll(((onu.status, _reported(reading.values)) for onu, reading in pairs), now=now)
     changed = _save_status(pairs, changes) | _save_columns(poll.columns, pairs, now)
     of_quantities = _save_quantities(poll, plain, quantities, now)
     save_events(olt_id, changes.events, port_ids={onu.place[:3]: onu.pon_port_id for onu, _ in pairs})
@@ -447,7 +447,7 @@ def _rule_of(columns: Sequence[OnuColumn]) -> str:
 
 
 # Of what changed in these, an object is made; but states and causes that are words have been judged.
-_SINGLE_KEYS = _TOLD | {column.key for column in (*ONU_COLUMNS, *READING_COLUMNS)}
+_SINGLE_KEYS = _REPORTED | {column.key for column in (*ONU_COLUMNS, *READING_COLUMNS)}
 
 
 def _load_pairs(olt_id: int, poll: _PolledTable, touched: Bools) -> Pairs:
@@ -462,7 +462,7 @@ def _load_pairs(olt_id: int, poll: _PolledTable, touched: Bools) -> Pairs:
     return [(onu, reading) for reading in readings if (onu := onus.get(reading.place))]
 
 
-def _told(values: Mapping[str, object]) -> PolledOnu:
+def _reported(values: Mapping[str, object]) -> PolledOnu:
     description = values.get(DESCRIPTION)
     return PolledOnu(
         state_of(values.get(STATE)),

@@ -542,7 +542,7 @@ def put_on_box(
                     not stated or _RANKS[source] >= _RANKS[AttachmentSources(stated)]
                 ):
                     moved.append((onu_id, box_id, stated))
-            here = {onu_id for onu_id, _box_id, _told in moved} & stored.keys()
+            here = {onu_id for onu_id, _box_id, _stated in moved} & stored.keys()
             _write_attachments([(onu_id, box.id if box else None, source) for onu_id in here])
             name = box.name if box else ""
             record_each(

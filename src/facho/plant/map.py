@@ -305,13 +305,18 @@ class FoundBreak:
     onus: Sequence[PlacedOnu]
 
 
-def load_break(outage: Outage) -> FoundBreak | None:
-    """Find the broken segment of a port's outage; None where its cause is not in the fibre. Three queries."""
-    return load_breaks([outage])[0]
+def load_break(outage: Outage, changes: Sequence[MemberChange] = ()) -> FoundBreak | None:
+    """Find the broken segment of a port's outage; None where its cause is not in the fibre. Three queries.
+
+    What an outage that is over took is in its `changes`: its ONUs may be in a later one by now.
+    """
+    return load_breaks([outage], {outage.id: changes})[0]
 
 
-def load_breaks(outages: Sequence[Outage]) -> list[FoundBreak | None]:
-    """Find the broken segment of each outage; three queries."""
+def load_breaks(
+    outages: Sequence[Outage], changes: Mapping[int, Sequence[MemberChange]] = MappingProxyType({})
+) -> list[FoundBreak | None]:
+    """Find the broken segment of each outage, with the changes of those that are over by its id; three queries."""
     of_fibre = [each for each in outages if each.scope == OutageScopes.PON and each.cause in _OF_FIBRE]
     if not of_fibre:
         return [None] * len(outages)
@@ -321,7 +326,8 @@ def load_breaks(outages: Sequence[Outage]) -> list[FoundBreak | None]:
     port_ids = set(port_of.values()) - {None}
     onus: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     readings = OnuReading.objects.filter(onu__pon_port_id__in=port_ids, onu__is_present=True).order_by("onu_id")
-    for port_id, *row in readings.values_list("onu__pon_port_id", *_PLACED):
+    ended = [each.ended_at for each in of_fibre if each.ended_at]
+    for port_id, *row in readings.values_list("onu__pon_port_id", *_PLACED, _next_change(min(ended, default=None))):
         onus[port_id].append(tuple(row))
     boxes: dict[int, dict[int, Box]] = defaultdict(dict)
     for box in Box.objects.filter(pon_port_id__in=port_ids).order_by("id"):

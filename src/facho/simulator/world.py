@@ -348,7 +348,7 @@ class OltWorld:
         for onu in lost:
             self.take_down(onu, DownCause.LOS)
         port.returning = list(lost)
-        # Told here as well, for a port without anybody online.
+        # Announced here too: no ONU of the port may be online.
         self._announce_port(port)
         return lost
 

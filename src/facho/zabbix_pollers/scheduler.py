@@ -72,7 +72,7 @@ class ZabbixScheduler:
     _claim_watch: LeaseWatch[int] = field(default_factory=LeaseWatch)
     _lead: HeldLease | None = None
     _led_since: float | None = None
-    _told: Standstill | None = None
+    _reported: Standstill | None = None
     _has_pollers: bool = False
     _ticked_at: float | None = None
     _sent_again: set[int] = field(default_factory=set)
@@ -167,12 +167,12 @@ class ZabbixScheduler:
     async def leads(self) -> bool:
         """Keep the lead, or take it when it is free or its holder did not renew for a lease."""
         began_at, standstill = self.clock.reading(), self.standstill
-        if standstill is self._told and self._lead is not None and self._is_fresh(self._lead, began_at):
+        if standstill is self._reported and self._lead is not None and self._is_fresh(self._lead, began_at):
             return True
         if await self.database.run(
             store.renew_leadership, self.owner, now=self.clock.now(), standstill=standstill or "", shard=self.shard
         ):
-            self._lead, self._told = HeldLease(self.leases.lease_seconds, began_at), standstill
+            self._lead, self._reported = HeldLease(self.leases.lease_seconds, began_at), standstill
             self._led_since = began_at.monotonic if self._led_since is None else self._led_since
             return True
         self._lead = self._led_since = None

@@ -1,6 +1,7 @@
 """The pages of the plant: boxes and zones by form, ONUs on boxes with undo, files, and what the map draws."""
 
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from dashboard.outage_rows import make_outage
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.hosts.models import OltGroup, Reachability
-from facho.onus.models import Onu, OnuReading
+from facho.onus.models import Onu, OnuEvent, OnuReading
 from facho.plant.models import Box, FindingOnu, LightFinding, OnuAttachment, OnuBox, Zone
 from facho.polling.domain.onu_state import RunState
 from plant.plant_world import SmallPlant, make_plant
@@ -299,6 +300,38 @@ def test_the_map_draws_the_broken_segment_of_an_outage_and_its_page_names_it(vie
         address = page.partition(f'id="where-{state}" href="')[2].partition('"')[0].replace("&amp;", "&")
         listed = text_of(viewer, address)
         assert [f'href="/onus/{onu.id}/"' in listed for onu in plant.onus] == [onu in onus for onu in plant.onus]
+
+
+def add_changes(onus: list[Onu], kind: str, at: datetime) -> None:
+    OnuEvent.objects.bulk_create(
+        OnuEvent(olt=onu.olt, pon_port=onu.pon_port, onu=onu, onu_number=onu.onu_id, at=at, kind=kind) for onu in onus
+    )
+
+
+def test_an_outage_that_is_over_keeps_its_segment_when_the_same_box_is_cut_again(
+    viewer: Client, plant: SmallPlant
+) -> None:
+    on_port = {"frame": 0, "slot": 7, "port": 5, "scope": "pon", "cause": "fibre"}
+    start = timezone.now() - timedelta(days=9)
+    end, again = start + timedelta(hours=5), start + timedelta(days=8)
+    first = make_outage(plant.olt, started_at=start, ended_at=end, **on_port)
+    second = make_outage(plant.olt, started_at=again, **on_port)
+    add_changes(plant.onus[3:], "down", start)
+    # One customer of the other box had no power for a while.
+    add_changes(plant.onus[:1], "down", start + timedelta(hours=2))
+    add_changes(plant.onus[:1], "up", start + timedelta(hours=3))
+    add_changes(plant.onus[3:], "up", end)
+    # This time all of the port is dark.
+    add_changes(plant.onus, "down", again)
+    for onu in plant.onus:
+        OnuReading.objects.create(onu=onu, run_state=RunState.OFFLINE, outage=second, state_since=again)
+
+    page = text_of(viewer, f"/outages/{first.id}/")
+
+    assert "Probably broken between S 1 and CTO 2: 3 ONUs are dark behind it." in page
+    assert "where-dark" not in page
+    listed = text_of(viewer, page.partition('id="where-went" href="')[2].partition('"')[0].replace("&amp;", "&"))
+    assert [f'href="/onus/{onu.id}/"' in listed for onu in plant.onus] == [True, False, False, True, True, True]
 
 
 def test_a_degraded_branch_is_on_its_box_and_a_loss_of_several_on_what_feeds_them(

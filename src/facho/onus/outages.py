@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -230,6 +231,18 @@ def load_changes(outage: Outage) -> list[MemberChange]:
     events = OnuEvent.objects.filter(until, is_at, at__gte=outage.started_at, kind__in=(EventKinds.DOWN, EventKinds.UP))
     rows = events.order_by("at", "id").values_list("onu_id", "at", "kind", "cause")[:MAX_CHANGES]
     return [MemberChange(onu_id, at, kind == EventKinds.DOWN, cause) for onu_id, at, kind, cause in rows]
+
+
+def dark_at_worst(changes: Iterable[MemberChange], *, until: datetime) -> set[int]:
+    """Return the ONUs that were down when most were: one that went alone, before or after, shares no break."""
+    down: set[int] = set()
+    most: frozenset[int] = frozenset()
+    for at, its in groupby(changes, key=lambda change: change.at):
+        for change in its:
+            (down.add if change.is_down else down.discard)(change.onu_id)
+        if at <= until and len(down) > len(most):
+            most = frozenset(down)
+    return set(most)
 
 
 def departures(changes: list[MemberChange]) -> list[Departure]:

@@ -4,18 +4,21 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Count, Max, Min, OuterRef, Q, Subquery, Value
+from django.db.models.expressions import Combinable
 from django.utils import timezone
 from django.utils.formats import localize
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from facho.accounts.scope import OltScope
-from facho.onus.models import Onu, OnuReading, Outage, PonPort
+from facho.onus.events import OF_OUTAGES
+from facho.onus.models import Onu, OnuEvent, OnuReading, Outage, PonPort
+from facho.onus.outages import MemberChange, dark_at_worst
 from facho.onus.shown_state import shown_state, shown_state_column
-from facho.onus.words import OutageCauses, OutageScopes, RunStateChoice, ShownState
+from facho.onus.words import EventKinds, OutageCauses, OutageScopes, RunStateChoice, ShownState
 from facho.plant.boxes import visible_boxes, visible_zones
 from facho.plant.models import Box, FindingKinds, LightFinding, OnuAttachment, Zone
 from facho.plant.store import all_findings, describe_finding, hit_of
@@ -308,15 +311,17 @@ class FoundBreak:
 def load_break(outage: Outage, changes: Sequence[MemberChange] = ()) -> FoundBreak | None:
     """Find the broken segment of a port's outage; None where its cause is not in the fibre. Three queries.
 
-    What an outage that is over took is in its `changes`: its ONUs may be in a later one by now.
+    The ONUs of an outage that is over may be in a later one by now: its `changes` say which were dark.
     """
-    return load_breaks([outage], {outage.id: changes})[0]
+    return _find_breaks([outage], changes)[0]
 
 
-def load_breaks(
-    outages: Sequence[Outage], changes: Mapping[int, Sequence[MemberChange]] = MappingProxyType({})
-) -> list[FoundBreak | None]:
-    """Find the broken segment of each outage, with the changes of those that are over by its id; three queries."""
+def load_breaks(outages: Sequence[Outage]) -> list[FoundBreak | None]:
+    """Find the broken segment of each outage that is going on; three queries."""
+    return _find_breaks(outages, ())
+
+
+def _find_breaks(outages: Sequence[Outage], changes: Sequence[MemberChange]) -> list[FoundBreak | None]:
     of_fibre = [each for each in outages if each.scope == OutageScopes.PON and each.cause in _OF_FIBRE]
     if not of_fibre:
         return [None] * len(outages)
@@ -324,36 +329,67 @@ def load_breaks(
     places = {tuple(place): port_id for port_id, *place in at_olts.values_list("id", *_PLACE)}
     port_of = {each.id: places.get(tuple(getattr(each, name) for name in _PLACE)) for each in of_fibre}
     port_ids = set(port_of.values()) - {None}
-    onus: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    onus: dict[int, list[_StruckOnu]] = defaultdict(list)
     readings = OnuReading.objects.filter(onu__pon_port_id__in=port_ids, onu__is_present=True).order_by("onu_id")
-    ended = [each.ended_at for each in of_fibre if each.ended_at]
-    for port_id, *row in readings.values_list("onu__pon_port_id", *_PLACED, _next_change(min(ended, default=None))):
-        onus[port_id].append(tuple(row))
+    next_change = _next_change(max((each.ended_at for each in of_fibre if each.ended_at), default=None))
+    for port_id, *row in readings.values_list("onu__pon_port_id", *_STRUCK, next_change):
+        onus[port_id].append(_StruckOnu(*row))
     boxes: dict[int, dict[int, Box]] = defaultdict(dict)
     for box in Box.objects.filter(pon_port_id__in=port_ids).order_by("id"):
         boxes[box.pon_port_id or 0][box.id] = box
     return [
-        _break_of(each, onus[port_id], boxes[port_id]) if (port_id := port_of.get(each.id)) is not None else None
+        _break_of(each, onus[port_id], boxes[port_id], changes)
+        if (port_id := port_of.get(each.id)) is not None
+        else None
         for each in outages
     ]
 
 
+class _StruckOnu(NamedTuple):
+    """An ONU of a port with an outage. `next_change` is the kind of its first change after the end, if there is one."""
+
+    id: int
+    box_id: int | None
+    distance_m: int | None
+    state: str
+    outage_id: int | None
+    next_change: str | None
+
+
 _PLACE = ("olt_id", "frame", "slot", "port")
-_PLACED = ("onu__attachment__box_id", "distance_m", "run_state", "outage_id")
+_STRUCK = ("onu_id", "onu__attachment__box_id", "distance_m", "run_state", "outage_id")
 
 
-def _break_of(outage: Outage, rows: Iterable[tuple[Any, ...]], boxes: Mapping[int, Box]) -> FoundBreak:
-    onus = [
-        PlacedOnu(box_id, distance_m, _is_dark(outage, state, is_member=outage_id == outage.id))
-        for box_id, distance_m, state, outage_id in rows
-    ]
+def _next_change(ended_at: datetime | None) -> Combinable:
+    if ended_at is None:
+        return Value("")
+    later = OnuEvent.objects.filter(onu_id=OuterRef("onu_id"), at__gt=ended_at, kind__in=OF_OUTAGES)
+    return Subquery(later.order_by("at", "id").values("kind")[:1])
+
+
+def _break_of(
+    outage: Outage, struck: Sequence[_StruckOnu], boxes: Mapping[int, Box], changes: Sequence[MemberChange]
+) -> FoundBreak:
+    are_dark = _were_dark(struck, outage.ended_at, changes) if outage.ended_at else _are_dark(struck, outage)
+    onus = [PlacedOnu(onu.box_id, onu.distance_m, is_dark) for onu, is_dark in zip(struck, are_dark, strict=True)]
     return FoundBreak(find_break(onus, {box.id: box.parent_id for box in boxes.values()}), boxes, onus)
 
 
-def _is_dark(outage: Outage, state: str, *, is_member: bool) -> bool | None:
-    if is_member and (outage.ended_at is not None or state == RunStateChoice.OFFLINE):
-        return True
-    return False if state == RunStateChoice.ONLINE else None
+def _are_dark(struck: Iterable[_StruckOnu], outage: Outage) -> Iterator[bool | None]:
+    for onu in struck:
+        is_member = onu.outage_id == outage.id and onu.state == RunStateChoice.OFFLINE
+        yield True if is_member else False if onu.state == RunStateChoice.ONLINE else None
+
+
+def _were_dark(
+    struck: Iterable[_StruckOnu], ended_at: datetime, changes: Sequence[MemberChange]
+) -> Iterator[bool | None]:
+    dark = dark_at_worst(changes, until=ended_at)
+    unsteady = {each.onu_id for each in changes if each.is_down and each.at <= ended_at} - dark
+    for onu in struck:
+        # What it went to next says what it was at the end; without any change it is still that.
+        was_online = onu.next_change == EventKinds.DOWN or (not onu.next_change and onu.state == RunStateChoice.ONLINE)
+        yield True if onu.id in dark else False if was_online and onu.id not in unsteady else None
 
 
 def segment_words(segment: BrokenSegment, boxes: Mapping[int, Box]) -> str:

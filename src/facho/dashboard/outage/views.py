@@ -70,7 +70,7 @@ LABEL_ROWS, LABEL_HEIGHT = 3, 14.0
 _STEPS = tuple(
     timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 30, 60, 180, 360, 720, 1440, 2880, 10_080, 43_200)
 )
-_DAY = timedelta(days=1)
+MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
 
 Step = tuple[datetime, int]
 OutageMoment = tuple[datetime, str]
@@ -247,7 +247,7 @@ def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> dict[str, Any]
     changes = outage_store.load_changes(outage) if outage.scope in _COUNTED else []
     findings = _find_out(outage, changes)
     seen = with_names(scope.narrow(Outage.objects.all()))
-    found = load_break(outage)
+    found = load_break(outage, changes)
     return {
         "row": outage,
         # When service was back in between; empty unless it recurred.
@@ -257,6 +257,8 @@ def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> dict[str, Any]
         # Where the fibre broke, and the numbers behind it; empty where that is no question.
         "where": describe_break(found) if found else [],
         "where_rests_on": explain_break(found) if found else "",
+        # The minute after its end: the list of events is asked for by the minute.
+        "before": outage.ended_at and outage.ended_at + MINUTE,
         "drawing": _draw(outage, changes, now),
         "part_of": seen.filter(pk=outage.part_of_id).first() if outage.part_of_id else None,
         "parts": list(seen.filter(part_of=outage.pk).order_by("-affected", "id")[:PART_LINES]),

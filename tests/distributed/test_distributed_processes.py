@@ -255,7 +255,7 @@ def test_what_cannot_work_does_not_start(
 
 # In the order in which they start; the last carries out what beat sends.
 PARTS = ("web", "scheduler", "traps", "worker", "beat", "beat-worker")
-REPORTING = ["scheduler", "web", "worker", "worker"]
+REPORTING = ["beat", "scheduler", "traps", "web", "worker", "worker"]
 MODULES = {"celery": "celery", "facho": "facho.core.cli.main"}
 
 

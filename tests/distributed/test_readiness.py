@@ -69,11 +69,19 @@ def test_the_web_is_ready_while_somebody_leads_and_the_database_takes_writes(clu
 
 def test_who_is_stopped_is_forgotten_at_once_so_that_an_upgrade_need_not_wait(cluster: Cluster) -> None:
     """`facho migrate` refuses while it hears of another version."""
+    cluster.environ["FACHO_TRAPS_BIND"] = "127.0.0.1:0"
     cluster.start("web", "-m", "facho.core.cli.main", "web", "--bind", "127.0.0.1:0")
     cluster.start_scheduler()
     cluster.start_worker()
-    wait_until(lambda: ProductProcess.objects.count() == 3, "everybody heard of")
+    cluster.start("traps", "-m", "facho.core.cli.main", "traps")
+    cluster.start_beat()
+    wait_until(lambda: heard_of() == sorted(cluster.processes), "everybody heard of")
 
-    statuses = [cluster.stop(name) for name in ("web", "scheduler", "worker")]
+    statuses = {name: cluster.stop(name) for name in sorted(cluster.processes)}
 
-    assert (statuses, list(ProductProcess.objects.values_list("owner", flat=True))) == ([0, 0, 0], [])
+    assert (statuses, heard_of()) == (dict.fromkeys(sorted(statuses), 0), [])
+    assert "Traceback" not in cluster.log("beat") + cluster.log("traps")
+
+
+def heard_of() -> list[str]:
+    return sorted(owner.partition("/")[0] for owner in ProductProcess.objects.values_list("owner", flat=True))

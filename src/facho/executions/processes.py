@@ -16,7 +16,7 @@ from facho.executions.models import Execution, ProductProcess
 from facho.infrastructure.gateway import ThreadGateway, background
 from facho.infrastructure.statements import Select
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.ports import stands_still
+from facho.polling.domain.ports import Clock, stands_still
 
 SAYS_SECONDS = 10.0
 # Three missed reports: the process is gone.
@@ -108,6 +108,12 @@ def load_longest_waits(now: datetime) -> dict[str, timedelta]:
 logger = logging.getLogger(__name__)
 
 VERSION = version("facho")
+
+
+def describing(owner: str, clock: Clock) -> Callable[[], ProcessReport]:
+    """Describe a process that starts now and has no slots."""
+    started_at = clock.now()
+    return lambda: ProcessReport(owner, VERSION, started_at, clock.now())
 
 
 @asynccontextmanager

@@ -1,10 +1,10 @@
 """The Celery app of the distributed mode, and what a worker or a beat does at its start and its end."""
 
-import asyncio
 import logging
 import os
 import sys
-from threading import Lock, Thread
+from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery, signals
@@ -12,7 +12,6 @@ from kombu.transport import TRANSPORT_ALIASES, redis
 
 from facho.core.processes import supervisor
 from facho.core.product import OperatorError, open_distributed, say
-from facho.infrastructure.gateway import ThreadGateway
 from facho.polling.domain.planning import group_of
 
 
@@ -29,6 +28,8 @@ class Transport(redis.Transport):
 
 
 if TYPE_CHECKING:
+    from celery.apps.beat import Beat
+
     from facho.core.processes.worker import LoopWorker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.core.settings")
@@ -57,6 +58,13 @@ class FachoCelery(Celery):
                 self._worker = LoopWorker(self, Duty(self.slots or self.conf.worker_concurrency, self.groups))
             return self._worker
 
+    @cached_property
+    def Beat(self) -> type["Beat"]:
+        from facho.core.processes.beat import ReportingBeat
+
+        beat: type[Beat] = self.subclass_with_self(ReportingBeat)
+        return beat
+
     def close_worker(self) -> None:
         with self._making:
             worker, self._worker = self._worker, None
@@ -65,7 +73,6 @@ class FachoCelery(Celery):
 
 
 @signals.celeryd_init.connect
-@signals.beat_init.connect
 def refuse_to_start(**_about: object) -> None:
     """End a worker or a beat that cannot work, with a sentence for each reason."""
     try:
@@ -108,10 +115,6 @@ def begin(sender: Any, **_about: object) -> None:
 
 @signals.beat_init.connect
 def begin_beat(**_about: object) -> None:
-    """Watch the version beside Celery's loop, which offers no turn to others."""
-    from facho.core.processes.leader_watch import watch_version
-
-    Thread(target=lambda: asyncio.run(watch_version(ThreadGateway(1))), name="version", daemon=True).start()
     supervisor.notify_ready()
 
 

@@ -12,7 +12,7 @@ from facho.core.processes.leader_watch import watch_version, watching
 from facho.core.processes.supervisor import notify_ready, run_until_signal, share_arenas
 from facho.core.wiring import build_scheduler, open_parts
 from facho.executions.celery_executor import CeleryExecutor
-from facho.executions.processes import VERSION, ProcessReport, reporting
+from facho.executions.processes import describing, reporting
 from facho.infrastructure.gateway import background
 from facho.zabbix_pollers.store import release_leadership
 
@@ -28,11 +28,10 @@ async def run_scheduler(stop: asyncio.Event) -> None:
         scheduler = build_scheduler(parts, executor)
         chores = Housekeeping(parts, stop, lambda: scheduler.is_leading, executor, lambda: scheduler.is_scheduling)
         listening = parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=lambda _execution_id: None)
-        started_at = parts.clock.now()
         async with (
             background(housekeeping_loop(chores), "housekeeping"),
             background(listening, "listening for hints"),
-            reporting(parts.database, lambda: ProcessReport(parts.owner, VERSION, started_at, parts.clock.now())),
+            reporting(parts.database, describing(parts.owner, parts.clock)),
             watching(parts.database, parts.clock),
             background(watch_version(parts.database), "version"),
         ):

@@ -55,7 +55,7 @@ from facho.core.security import HEADERS
 from facho.core.urls import API_PREFIXES
 from facho.core.wiring import new_owner
 from facho.dashboard.status.views import STATUS_PATH, kept_status
-from facho.executions.processes import VERSION, ProcessReport, reporting
+from facho.executions.processes import describing, reporting
 from facho.infrastructure.gateway import SystemClock, ThreadGateway, background
 from facho.infrastructure.storage import open_storage
 
@@ -621,14 +621,9 @@ async def _serve(listening: socket.socket, *, is_alone: bool) -> None:
     application = build_application()
     connections = Connections(most_connections(), application.refusals)
     clock, database = SystemClock(), ThreadGateway(threads=1, storage=open_storage())
-    owner, started_at = new_owner(WEB), clock.now()
-
-    def describe() -> ProcessReport:
-        return ProcessReport(owner, VERSION, started_at, clock.now())
-
     try:
         async with (
-            nullcontext() if is_alone else reporting(database, describe),
+            nullcontext() if is_alone else reporting(database, describing(new_owner(WEB), clock)),
             # Of the embedded product its parent looks.
             nullcontext() if is_alone else background(watch_version(database), "version"),
             watching(database, clock, seen),

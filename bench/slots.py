@@ -41,7 +41,7 @@ def measure_rules(executions: int = EXECUTIONS) -> Section:
     targets = [
         Target("operations that met on an OLT", found.overlaps, 0),
         Target("slots that were started twice", found.doubled, 0),
-        Target("owed slots neither served nor told as skipped", found.unaccounted, 0),
+        Target("owed slots neither served nor reported as skipped", found.unaccounted, 0),
     ]
     return Section("Slots in storms, by the rules alone", head, [row], targets)
 
@@ -57,8 +57,8 @@ def measure_tables() -> Section:
             Target(f"{name}: owed slots without a run, a reason or a line in the log", found["unaccounted"], 0),
         )
     ]
-    head = ("Database", "Executions", "Slots owed", "Served", "Skipped", "Broken off and told", "CPU, s")
-    columns = ("executions", "owed", "served", "skipped", "told", "cpu")
+    head = ("Database", "Executions", "Slots owed", "Served", "Skipped", "Broken off and reported", "CPU, s")
+    columns = ("executions", "owed", "served", "skipped", "reported", "cpu")
     rows = [[name, *(found[column] for column in columns)] for name, found in figures.items()]
     return Section(f"Slots of {HOURS} stormy hours of {OLTS} OLTs", head, rows, targets)
 
@@ -84,7 +84,7 @@ def play_hours(*, olts: int = OLTS, hours: int = HOURS) -> dict[str, Any]:
         "owed": audit.owed,
         "served": audit.fates["success"] + audit.fates["failed"],
         "skipped": sum(count for fate, count in audit.fates.items() if fate.startswith("skipped")),
-        "told": audit.fates["broken off, told"],
+        "reported": audit.fates["broken off, reported"],
         "doubled": len(audit.started_twice),
         "unaccounted": len(audit.unaccounted),
         "examples": audit.unaccounted[:5],

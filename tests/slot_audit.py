@@ -140,7 +140,7 @@ def _settle(found: Audit, node_id: int, slots: Iterable[datetime], fates: dict[t
         fate = fates.get((node_id, slot), "nothing")
         found.owed += 1
         found.fates[fate] += 1
-        if fate in ("nothing", "broken off, untold"):
+        if fate in ("nothing", "broken off, unreported"):
             found.unaccounted.append(f"node {node_id} slot {slot:%H:%M:%S}: {fate}")
 
 
@@ -157,7 +157,7 @@ def _load_fates() -> dict[tuple[int, datetime], str]:
         fates[node_id, slot_at] = f"skipped: {reason}"
     runs = Execution.objects.filter(slot_at__isnull=False, node_id__isnull=False)
     for pk, node_id, slot_at, status in runs.values_list("id", "node_id", "slot_at", "status"):
-        broken_off = "broken off, reported" if pk in reported else "broken off, untold"
+        broken_off = "broken off, reported" if pk in reported else "broken off, unreported"
         fates[node_id, slot_at] = broken_off if status == "INTERRUPTED" else status.lower()
     return fates
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from world_factory import make_world
 
-from facho.simulator.story import tell
+from facho.simulator.story import play_story
 from facho.simulator.world import JOURNAL_ENTRIES, NATURAL, STILL, JournalKind, Life, LifeDriver
 
 DAY = 86_400.0
@@ -48,7 +48,7 @@ def test_weeks_of_a_busy_world_keep_the_newest_of_its_journal() -> None:
 def test_the_story_of_the_demo_fits_any_number_of_onus(onus: int) -> None:
     world = make_world(onus=onus)
 
-    tell(world, 1)
+    play_story(world, 1)
     world.advance(DAY)
 
     assert len(list(world.onus)) == onus

@@ -94,7 +94,7 @@ def test_a_place_that_cannot_be_is_refused() -> None:
 
 @pytest.mark.parametrize("way", [Way.GET, Way.TABLE])
 def test_an_olt_of_an_unknown_vendor_has_no_columns(way: Way) -> None:
-    with pytest.raises(BadQuestion, match="not known"):
+    with pytest.raises(BadQuestion, match="until its vendor is known"):
         plan(way, "onu.rx_power", vendor="")
 
 

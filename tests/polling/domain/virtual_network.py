@@ -14,13 +14,7 @@ from random import Random
 from virtual_rows import Run, Slice, VirtualNode, VirtualOlt
 from virtual_workload import START, NodeSpec, Workload
 
-from facho.polling.domain.execution_state import (
-    PROBE_PAUSES_SECONDS,
-    TERMINAL,
-    ExecutionState,
-    FailureKind,
-    next_probe_at,
-)
+from facho.polling.domain.execution_state import TERMINAL, ExecutionState, FailureKind
 from facho.polling.domain.planning import (
     Assignment,
     DueNode,
@@ -29,7 +23,14 @@ from facho.polling.domain.planning import (
     plan_tick,
     ready_at,
 )
-from facho.polling.domain.retry import SILENCE, RetryPolicy, decide_after_failure, should_yield
+from facho.polling.domain.retry import (
+    PROBE_PAUSES_SECONDS,
+    SILENCE,
+    RetryPolicy,
+    decide_after_failure,
+    next_probe_at,
+    should_yield,
+)
 from facho.polling.domain.schedule import Move, is_outside_hours, plan_end, plan_rejoin, plan_start
 
 # How long a run takes to find out that nobody answers, how long a probe holds its OLT, and how soon it tries again.

@@ -49,10 +49,10 @@ class Teller:
         step = follow(self.course, look, self.policy)
         if step.course and step.course.fired_at == now and step.course.stage is Stage.FIRING:
             self.firings.append(now)
-        if step.telling:
-            self.reported.append((now, step.telling))
+        if step.due_message:
+            self.reported.append((now, step.due_message))
         self.course = step.course if step.course and step.course.stage is not Stage.RESOLVED else None
-        return step.telling.message if step.telling else None
+        return step.due_message.message if step.due_message else None
 
     @property
     def messages(self) -> list[AlertMessage]:

@@ -1,5 +1,6 @@
 """The page of events: narrowing, paging, who may see what, and text that a device chose."""
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -13,7 +14,8 @@ from api.rows import make_olt, make_onu, make_user
 from dashboard.outage_rows import make_outage
 from facho.accounts.models import Profile
 from facho.hosts.models import Olt, OltGroup
-from facho.onus.models import OnuCustomer, OnuEvent, Outage
+from facho.onus.models import Onu, OnuCustomer, OnuEvent, Outage
+from facho.plant.models import FindingOnu, LightFinding
 
 pytestmark = pytest.mark.django_db
 
@@ -119,7 +121,7 @@ def test_queries_do_not_grow(
     for number in range(20):
         make_event(make_olt(), number, description="Ana")
 
-    with django_assert_max_num_queries(7):  # session, user, profile, scope, OLTs to choose, events, badge
+    with django_assert_max_num_queries(8):  # session, user, profile, scope, OLTs to choose, events, badge
         text(viewer)
     with django_assert_max_num_queries(9):
         text(viewer, "/events/?q=ana")
@@ -243,6 +245,86 @@ def test_folded_lines_cost_a_constant_number_of_queries(
         text(viewer)
     with django_assert_max_num_queries(10):
         text(viewer, f"/events/?open={outages[0].id}")
+
+
+def dim(olt: Olt, count: int, *, first: int = 0, minutes_ago: int = 30) -> LightFinding:
+    """Let ONUs of port 0/1/3 lose light together, with a finding that says so and that another one was spared."""
+    since = timezone.now() - minutes_ago * MINUTE
+    texts = {"kind": "power_drop", "cause": "", "before": "-20.00", "after": "-23.40"}
+    # The last one is lost a poll later.
+    onus = [
+        make_event(olt, n, serial=f"DIM-{n:03}", at=since + MINUTE * (4 * (n == first + count - 1)), **texts).onu
+        for n in range(first, first + count)
+    ]
+    spared = make_onu(olt, (0, 1, 3, first + count))
+    finding = LightFinding.objects.create(
+        kind="common_step",
+        pon_port=spared.pon_port,
+        since=since,
+        found_at=since,
+        judged_at=since,
+        size_db=-3.4,
+        onus_read=count + 1,
+    )
+    FindingOnu.objects.bulk_create(
+        FindingOnu(finding=finding, onu=onu, is_hit=onu != spared) for onu in (*onus, spared)
+    )
+    return finding
+
+
+@pytest.mark.parametrize("path", ["/events/", "/olts/{olt}/", "/olts/{olt}/ports/0/1/3/"])
+def test_what_onus_lost_in_common_is_one_line_that_leads_to_the_finding(viewer: Client, path: str) -> None:
+    olt = make_olt("North")
+    finding = dim(olt, 8)
+    make_event(olt, 40, serial="ALONE", kind="power_drop", cause="", at=finding.since)
+    again = make_event(olt, 41, kind="power_drop", cause="", minutes_ago=5)
+    OnuEvent.objects.filter(pk=again.pk).update(onu=Onu.objects.get(serial="DIM-000"))
+
+    page = text(viewer, path.format(olt=olt.id))
+
+    assert re.search(r"8 of 9 ONUs lost 3\.4 dB at \d\d:\d\d: a splitter, or the fibre to it", page)
+    assert f'href="/light/{finding.id}/">Plot and numbers</a>' in page
+    assert ">ALONE</a>" in page
+    # What one of them lost later, alone, is its own line.
+    assert re.findall(r'id="event-\d+" href="[^"]*">(DIM-\d+)</a>', page) == ["DIM-000"]
+
+
+def test_each_onu_keeps_its_own_event_of_what_it_lost_with_others(viewer: Client) -> None:
+    onu = dim(make_olt(), 3).members.filter(is_hit=True)[1].onu
+
+    assert "Light dropped from -20.00 to -23.40 dBm" in text(viewer, f"/onus/{onu.id}/")
+
+
+@pytest.mark.parametrize("query", ["q=DIM-00", "kind=power_drop", "sort=onu"])
+def test_a_search_a_kind_and_another_order_list_what_each_lost(viewer: Client, query: str) -> None:
+    dim(make_olt(), 3)
+
+    assert text(viewer, f"/events/?{query}").count(">DIM-00") == 3
+
+
+def test_a_time_within_a_loss_in_common_still_shows_it(viewer: Client) -> None:
+    finding = dim(make_olt(), 3)
+
+    page = text(viewer, f"/events/?after={timezone.localtime(finding.since + MINUTE):%Y-%m-%dT%H:%M:%S}")
+
+    assert "3 of 4 ONUs lost 3.4 dB" in page
+
+
+def test_pages_lead_over_folded_losses_and_back_with_a_constant_number_of_queries(
+    viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
+) -> None:
+    for number in range(60):
+        dim(make_olt(), 3, minutes_ago=20 * number + 1)
+
+    with django_assert_max_num_queries(8):
+        first = text(viewer)
+    older = first.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
+    second = text(viewer, older)
+    newer = second.split('rel="prev" href="')[1].split('"')[0].replace("&amp;", "&")
+
+    assert (first.count("3 of 4 ONUs lost"), second.count("3 of 4 ONUs lost")) == (50, 10)
+    assert "DIM-" not in first + second
+    assert text(viewer, newer).count("3 of 4 ONUs lost") == 50
 
 
 def test_pages_lead_over_folded_outages_and_back(viewer: Client) -> None:

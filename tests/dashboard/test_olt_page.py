@@ -264,7 +264,7 @@ def test_text_from_a_device_is_only_text(viewer: Client, part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "queries"), [("", 36), ("state/", 12), ("light/", 6), ("events/", 6), ("work/", 17), ("past/", 13)]
+    ("part", "queries"), [("", 37), ("state/", 12), ("light/", 6), ("events/", 7), ("work/", 17), ("past/", 13)]
 )
 def test_the_number_of_queries_does_not_grow(
     part: str, queries: int, viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]

@@ -162,6 +162,8 @@ def hit_of(finding: LightFinding) -> list[FindingOnu]:
 
 def describe_finding(finding: LightFinding, now: datetime) -> str:
     """Write a finding of `all_findings` as one sentence, in the active language."""
+    if finding.kind == FindingKinds.COMMON_STEP:
+        return describe_common_step(finding, len(hit_of(finding)))
     hit, size, passed = len(hit_of(finding)), finding.size_db, (now - finding.judged_at) / timedelta(days=1)
     soonest, latest = (max(round((days or 0) - passed), 0) for days in (finding.days_soonest, finding.days_latest))
     numbers = {
@@ -177,19 +179,27 @@ def describe_finding(finding: LightFinding, now: datetime) -> str:
         "soonest": soonest,
         "latest": latest,
     }
-    if finding.kind == FindingKinds.COMMON_STEP:
-        text = ngettext(
-            "%(hit)s of %(read)s ONU lost %(db)s dB at %(at)s: a splitter, or the fibre to it",
-            "%(hit)s of %(read)s ONUs lost %(db)s dB at %(at)s: a splitter, or the fibre to it",
-            finding.onus_read,
-        )
-        return text % numbers
     sentences = _SENTENCES
     if finding.kind in _FINISHED and finding.ended_at is not None:
         sentences = _FINISHED
     elif finding.kind in _CROSSED and not latest:
         sentences = _CROSSED
     return str(sentences[finding.kind]) % numbers
+
+
+def describe_common_step(finding: LightFinding, hit: int) -> str:
+    """Write what so many ONUs of a port lost in common as one sentence, in the active language."""
+    text = ngettext(
+        "%(hit)s of %(read)s ONU lost %(db)s dB at %(at)s: a splitter, or the fibre to it",
+        "%(hit)s of %(read)s ONUs lost %(db)s dB at %(at)s: a splitter, or the fibre to it",
+        finding.onus_read,
+    )
+    return text % {
+        "hit": hit,
+        "read": finding.onus_read,
+        "db": number_format(abs(finding.size_db), 1),
+        "at": time_format(localtime(finding.since), "H:i"),
+    }
 
 
 _SENTENCES: Mapping[str, Promise] = MappingProxyType(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import NamedTuple
 
 from django import forms
 from django.db.models import Q, QuerySet
@@ -17,6 +18,7 @@ from django.views.decorators.http import require_safe
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.names import EventLine, event_rows
+from facho.dashboard.shared.events import event_lines
 from facho.dashboard.shared.outages import with_names
 from facho.dashboard.shared.page import (
     ROWS_PER_PAGE,
@@ -42,6 +44,8 @@ from facho.onus.events import all_events, first_event_of, fold_outages, load_eve
 from facho.onus.models import Onu, OnuEvent, Outage
 from facho.onus.search import MIN_LETTERS, long_enough, of_text
 from facho.onus.words import EventKinds
+from facho.plant.folds import fold_steps, load_step_folds
+from facho.plant.models import LightFinding
 
 OPEN = "open"
 # Of an outage that was opened; its page has all.
@@ -67,6 +71,10 @@ class EventFilter(TimelineFilter):
         if text := self.chosen.get("q"):
             events = events.filter(onu__in=self.scope.narrow(Onu.objects.filter(of_text(text))).values("pk"))
         return super().narrow(events)
+
+    def narrow_findings(self, findings: QuerySet[LightFinding]) -> QuerySet[LightFinding]:
+        given = {"olt": "pon_port__olt_id", "before": "since__lt"}
+        return findings.filter(**{given[name]: self.chosen[name] for name in given.keys() & self.chosen.keys()})
 
     def narrow_outages(self, outages: QuerySet[Outage]) -> QuerySet[Outage]:
         """Apply the form; times match outages with events between them."""
@@ -113,8 +121,7 @@ def _draw_onu(event: EventLine, now: datetime) -> SafeString:
             reverse("outage", args=[event.outage.id]),
             _("Outage"),
         )
-    address = reverse("onu", args=[event.onu_id])
-    return format_html('<a id="event-{}" href="{}">{}</a>', event.id, address, event.code)
+    return format_html('<a id="event-{}" href="{}">{}</a>', event.id, event.url, event.code)
 
 
 def _draw_olt(event: EventLine, now: datetime) -> SafeString:
@@ -155,25 +162,40 @@ def events_page(request: HttpRequest) -> HttpResponseBase:
         return export_table(request, EVENT_TABLE, in_batches(events, event_rows))
     # Searched by name, narrowed to a kind or sorted otherwise, each event is listed.
     is_folded = not form.chosen.keys() & {"q", "kind"} and SORT not in request.GET
-    outages = with_names(form.narrow_outages(scope.narrow(Outage.objects.all())))
-    after = form.chosen.get("after")
-    folds = load_folds(outages, cursor_of(request), ROWS_PER_PAGE, after=after) if is_folded else []
+    folds = _load_folds(request, form) if is_folded else EventFolds([], [])
+    folded = fold_steps(fold_outages(events, folds.outages), folds.steps)
     context = {
         "here": "events",
         "form": form,
-        **load_table(
-            request, EVENT_TABLE, fold_outages(events, folds), lambda found: _lines_of(found, folds, request.GET)
-        ),
+        **load_table(request, EVENT_TABLE, folded, lambda found: _lines_of(found, folds, request.GET)),
     }
     return render_part_or_page(request, "events/list.html", "events/events.html", context)
 
 
-def _lines_of(events: Sequence[OnuEvent], folds: Sequence[Outage], asked: QueryDict) -> list[EventLine]:
+class EventFolds(NamedTuple):
+    """What stands on a page of events as one line each."""
+
+    outages: list[Outage]
+    steps: list[LightFinding]
+
+
+def _load_folds(request: HttpRequest, form: EventFilter) -> EventFolds:
+    """Load what a page of events may fold; three queries."""
+    scope, cursor, after = form.scope, cursor_of(request), form.chosen.get("after")
+    outages = with_names(form.narrow_outages(scope.narrow(Outage.objects.all())))
+    findings = form.narrow_findings(scope.narrow(LightFinding.objects.all(), "pon_port__olt"))
+    return EventFolds(
+        load_folds(outages, cursor, ROWS_PER_PAGE, after=after),
+        load_step_folds(findings, cursor, ROWS_PER_PAGE, after=after),
+    )
+
+
+def _lines_of(events: Sequence[OnuEvent], folds: EventFolds, asked: QueryDict) -> list[EventLine]:
     """Shape the lines of a page; two queries if an outage of it is open."""
-    outages = {first_event_of(outage): outage for outage in folds}
+    outages = {first_event_of(outage): outage for outage in folds.outages}
     lines: list[EventLine] = []
-    for event, line in zip(events, event_rows(events), strict=True):
-        outage = outages.get(event.pk)
+    for line in event_lines(events, folds.steps):
+        outage = outages.get(line.id)
         if outage is None:
             lines.append(line)
             continue

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.dashboard.olt.light import load_heat_map
-from facho.dashboard.onu.names import load_events
+from facho.dashboard.shared.events import load_latest
 from facho.dashboard.shared.hour import load_olt_quotas, load_timeline
 from facho.dashboard.shared.olt_rows import load_olt_row
 from facho.dashboard.shared.outages import load_outages_of
@@ -40,6 +40,7 @@ from facho.executions.run import FAILURES_IN_SHORT, explain_failure, warn_of_pla
 from facho.hosts.models import Olt, OltData
 from facho.hosts.olt_data import shown_growth, shown_value, title_of
 from facho.hosts.store import active_pauses, end_pause, load_learned_sizes, pause
+from facho.plant.models import LightFinding
 from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType
 from facho.polling.vendors.loader import GENERIC_KEY
 from facho.snmp_jobs.application import ready_name
@@ -304,7 +305,11 @@ def _light(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
 
 
 def _events(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
-    return {"events": load_events(olt.id, EVENT_LINES), "traps": load_said({"olt_id": olt.id}, EVENT_LINES)}
+    findings = LightFinding.objects.filter(pon_port__olt=olt)
+    return {
+        "events": load_latest(Q(olt=olt), findings, EVENT_LINES),
+        "traps": load_said({"olt_id": olt.id}, EVENT_LINES),
+    }
 
 
 def _work(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from facho.onus.events import all_events, describe_event, load_page
+from django.urls import reverse
+
+from facho.onus.events import describe_event
 from facho.onus.models import Onu, OnuEvent
 from facho.onus.words import DownCauses, EventKinds, ShownState
 
@@ -78,10 +80,9 @@ class EventLine:
     olt_id: int
     olt: str
 
-
-def load_events(olt_id: int, count: int) -> list[EventLine]:
-    """Load the latest events of an OLT; one query."""
-    return event_rows(load_page(all_events().filter(olt_id=olt_id), None, count).rows)
+    @property
+    def url(self) -> str:
+        return reverse("onu", args=[self.onu_id])
 
 
 def event_rows(events: Iterable[OnuEvent]) -> list[EventLine]:

@@ -21,8 +21,8 @@ from facho.dashboard.light.views import load_port_findings
 from facho.dashboard.olt.history import FigureRow, distinct_curves, load_figure_curves
 from facho.dashboard.onu import plot
 from facho.dashboard.onu.list import OnuLine, listed_onus, rows_of
-from facho.dashboard.onu.names import event_rows
 from facho.dashboard.onu.views import find_compared, marked_events, outages_of_place
+from facho.dashboard.shared.events import load_latest
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM, Light
 from facho.dashboard.shared.outages import with_names
 from facho.dashboard.shared.page import (
@@ -39,11 +39,11 @@ from facho.dashboard.traps.views import load_said_of_port
 from facho.hosts.models import OltData, WaitingOnu
 from facho.hosts.olt_data import shown_growth, shown_value, title_of
 from facho.hosts.store import OLT_SECRETS
-from facho.onus.events import all_events, load_page
 from facho.onus.history import PortSeries, Series
 from facho.onus.history_models import Floats
 from facho.onus.history_read_model import HistoryQuery, load_port_history
 from facho.onus.models import Onu, Outage, PonPort
+from facho.plant.models import LightFinding
 
 EVENT_LINES = 15
 OUTAGE_LINES = 8
@@ -265,10 +265,10 @@ def _light(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]
 
 def _past(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]:
     """Load what happened at the port, what its OLT said of it, and what its light shows."""
-    timeline = all_events().filter(Q(pon_port_id=port.id) | Q(other_port_id=port.id))
+    here = Q(pon_port_id=port.id) | Q(other_port_id=port.id)
     outages = Outage.objects.filter(outages_of_place(port)).order_by("-started_at", "-id")
     return {
-        "events": event_rows(load_page(timeline, None, EVENT_LINES).rows),
+        "events": load_latest(here, LightFinding.objects.filter(pon_port=port), EVENT_LINES),
         "outages": with_names(outages)[:OUTAGE_LINES],
         "findings": load_port_findings(port, now, FINDING_LINES),
         "traps": load_said_of_port(port.olt_id, (port.frame, port.slot, port.port), EVENT_LINES),

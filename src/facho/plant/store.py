@@ -1,11 +1,11 @@
-"""Reads what was found in the light, and writes it for people."""
+"""Reads what was found in the light, writes it for people, and folds the events of what ONUs lost in common."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.utils.formats import number_format, time_format
 from django.utils.functional import Promise
 from django.utils.timezone import localtime
@@ -14,6 +14,9 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from facho.hosts.store import OLT_SECRETS
 from facho.infrastructure.statements import Select
+from facho.onus.models import OnuEvent
+from facho.onus.timeline import TimelineCursor
+from facho.onus.words import EventKinds
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding
 
 
@@ -65,6 +68,8 @@ class OpenDecay:
 
 # A decay that no day confirmed within this time is left out: its ONUs are not read.
 CONFIRMED_WITHIN = timedelta(days=7)
+# The event comes with the poll that lost the light, or with a later one where the first loss was not quite a step.
+EVENT_BEFORE, EVENT_AFTER = timedelta(minutes=1), timedelta(minutes=15)
 _ANY_OPEN = Select(lambda: LightFinding.objects.filter(ended_at__isnull=True).order_by().values_list("id")[:1])
 
 
@@ -277,3 +282,54 @@ def explain_hint(finding: LightFinding) -> str:
     if finding.upstream_db is None:
         return _("unknown: the OLT did not report what it receives of these ONUs")
     return _("unknown: the loss in both directions is within normal variation")
+
+
+def load_step_folds(
+    findings: QuerySet[LightFinding], cursor: TimelineCursor | None, size: int, *, after: datetime | None = None
+) -> list[LightFinding]:
+    """Load what several ONUs lost in common, as far as a page of so many lines may meet it; one query.
+
+    Each has the number of its ONUs as `hit_number` and its `first_event`; with `after`, the first one since then.
+    """
+    is_hit = Exists(FindingOnu.objects.filter(finding=OuterRef(OuterRef("pk")), onu=OuterRef("onu_id"), is_hit=True))
+    events = OnuEvent.objects.filter(
+        is_hit,
+        kind=EventKinds.POWER_DROP,
+        pon_port_id=OuterRef("pon_port_id"),
+        at__gte=OuterRef("since") - EVENT_BEFORE,
+        at__lte=OuterRef("since") + EVENT_AFTER,
+    )
+    events = events if after is None else events.filter(at__gte=after)
+    first = Subquery(events.order_by("at", "id").values("pk")[:1])
+    known = findings.filter(kind=FindingKinds.COMMON_STEP).annotate(first_event=first).filter(first_event__isnull=False)
+    is_newer = cursor is not None and cursor.is_newer
+    if cursor is not None:
+        edge = {"since__gte": cursor.at - EVENT_AFTER} if is_newer else {"since__lte": cursor.at + EVENT_BEFORE}
+        known = known.filter(**edge)
+    hit = FindingOnu.objects.filter(finding=OuterRef("pk"), is_hit=True).order_by().values("finding")
+    order = ("since", "id") if is_newer else ("-since", "-id")
+    # Some have their first event on the page before.
+    return list(known.annotate(hit_number=Subquery(hit.values(n=Count("*")))).order_by(*order)[: 2 * size])
+
+
+def fold_steps(timeline: QuerySet[OnuEvent], folds: Iterable[LightFinding]) -> QuerySet[OnuEvent]:
+    """Leave one event of each of these findings, its first."""
+    firsts = {finding.pk: first_step_of(finding) for finding in folds}
+    if not firsts:
+        return timeline
+    # Not by the keys themselves, as in `fold_outages`.
+    of_it = FindingOnu.objects.alias(number=F("finding_id") + 0).filter(
+        number__in=firsts,
+        is_hit=True,
+        onu_id=OuterRef("onu_id"),
+        finding__pon_port_id=OuterRef("pon_port_id"),
+        finding__since__gte=OuterRef("at") - EVENT_AFTER,
+        finding__since__lte=OuterRef("at") + EVENT_BEFORE,
+    )
+    return timeline.filter(~Q(kind=EventKinds.POWER_DROP) | Q(pk__in=set(firsts.values())) | ~Exists(of_it))
+
+
+def first_step_of(finding: LightFinding) -> int:
+    """Return the event that is left of a finding that `load_step_folds` loaded."""
+    first: int = finding.first_event  # type: ignore[attr-defined]  # annotated
+    return first

@@ -17,8 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_
 from django.views.decorators.http import require_safe
 
 from facho.accounts.scope import scope_of
-from facho.dashboard.onu.names import EventLine, event_rows
-from facho.dashboard.shared.events import event_lines
+from facho.dashboard.onu.names import EventLine, event_lines, event_rows
 from facho.dashboard.shared.outages import with_names
 from facho.dashboard.shared.page import (
     ROWS_PER_PAGE,
@@ -44,8 +43,8 @@ from facho.onus.events import all_events, first_event_of, fold_outages, load_eve
 from facho.onus.models import Onu, OnuEvent, Outage
 from facho.onus.search import MIN_LETTERS, long_enough, of_text
 from facho.onus.words import EventKinds
-from facho.plant.folds import fold_steps, load_step_folds
 from facho.plant.models import LightFinding
+from facho.plant.store import fold_steps, load_step_folds
 
 OPEN = "open"
 # Of an outage that was opened; its page has all.
@@ -173,7 +172,7 @@ def events_page(request: HttpRequest) -> HttpResponseBase:
 
 
 class EventFolds(NamedTuple):
-    """What stands on a page of events as one line each."""
+    """What is one line each on a page of events."""
 
     outages: list[Outage]
     steps: list[LightFinding]

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.dashboard.olt.light import load_heat_map
-from facho.dashboard.shared.events import load_latest
+from facho.dashboard.onu.names import load_latest
 from facho.dashboard.shared.hour import load_olt_quotas, load_timeline
 from facho.dashboard.shared.olt_rows import load_olt_row
 from facho.dashboard.shared.outages import load_outages_of

@@ -1,14 +1,18 @@
 """How an ONU, or an event of one, is shown as one line of many."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 
+from django.db.models import Q, QuerySet
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
-from facho.onus.events import describe_event
+from facho.onus.events import all_events, describe_event, load_page
 from facho.onus.models import Onu, OnuEvent
 from facho.onus.words import DownCauses, EventKinds, ShownState
+from facho.plant.models import LightFinding
+from facho.plant.store import describe_common_step, first_step_of, fold_steps, load_step_folds
 
 # A clock that was never set is decades off.
 OLDEST_TOLD = timedelta(days=3 * 365)
@@ -101,3 +105,40 @@ def event_rows(events: Iterable[OnuEvent]) -> list[EventLine]:
         )
         for event in events
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedStep(EventLine):
+    """Light that several ONUs lost in common, instead of an event of each."""
+
+    finding_id: int
+
+    @property
+    def url(self) -> str:
+        return reverse("light-finding", args=[self.finding_id])
+
+
+def load_latest(events: Q, findings: QuerySet[LightFinding], count: int) -> list[EventLine]:
+    """Load the latest events of a place as lines; `findings` are those of its ports. Two queries."""
+    folds = load_step_folds(findings, None, count)
+    return event_lines(load_page(fold_steps(all_events().filter(events), folds), None, count).rows, folds)
+
+
+def event_lines(events: Sequence[OnuEvent], folds: Sequence[LightFinding]) -> list[EventLine]:
+    """Shape events, in their order, of which `folds` stand for others; no query."""
+    findings = {first_step_of(finding): finding for finding in folds}
+    return [
+        _fold(line, finding) if (finding := findings.get(line.id)) is not None else line for line in event_rows(events)
+    ]
+
+
+def _fold(line: EventLine, finding: LightFinding) -> FoldedStep:
+    hit: int = finding.hit_number  # type: ignore[attr-defined]  # annotated
+    values = {each.name: getattr(line, each.name) for each in fields(line)}
+    values |= {
+        "what": describe_common_step(finding, hit),
+        "place": line.place.rpartition("/")[0],
+        "code": _("Plot and numbers"),
+        "description": "",
+    }
+    return FoldedStep(**values, finding_id=finding.pk)

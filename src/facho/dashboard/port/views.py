@@ -21,8 +21,8 @@ from facho.dashboard.light.views import load_port_findings
 from facho.dashboard.olt.history import FigureRow, distinct_curves, load_figure_curves
 from facho.dashboard.onu import plot
 from facho.dashboard.onu.list import OnuLine, listed_onus, rows_of
+from facho.dashboard.onu.names import load_latest
 from facho.dashboard.onu.views import find_compared, marked_events, outages_of_place
-from facho.dashboard.shared.events import load_latest
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM, Light
 from facho.dashboard.shared.outages import with_names
 from facho.dashboard.shared.page import (

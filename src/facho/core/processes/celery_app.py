@@ -1,17 +1,22 @@
 """The Celery app of the distributed mode, and what a worker or a beat does at its start and its end."""
 
+import asyncio
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery, signals
+from celery.apps.beat import Beat
 from kombu.transport import TRANSPORT_ALIASES, redis
 
 from facho.core.processes import supervisor
 from facho.core.product import OperatorError, open_distributed, say
+from facho.infrastructure.gateway import SystemClock, ThreadGateway, background
 from facho.polling.domain.planning import group_of
 
 
@@ -28,14 +33,14 @@ class Transport(redis.Transport):
 
 
 if TYPE_CHECKING:
-    from celery.apps.beat import Beat
-
     from facho.core.processes.worker import LoopWorker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.core.settings")
 
 
 logger = logging.getLogger("facho.worker")
+
+BEAT = "beat"
 
 TRANSPORT_ALIASES["redis"] = "facho.core.processes.celery_app:Transport"
 
@@ -59,9 +64,7 @@ class FachoCelery(Celery):
             return self._worker
 
     @cached_property
-    def Beat(self) -> type["Beat"]:
-        from facho.core.processes.beat import ReportingBeat
-
+    def Beat(self) -> type[Beat]:
         beat: type[Beat] = self.subclass_with_self(ReportingBeat)
         return beat
 
@@ -70,6 +73,44 @@ class FachoCelery(Celery):
             worker, self._worker = self._worker, None
         if worker is not None:
             worker.close()
+
+
+class ReportingBeat(Beat):
+    """Is heard of while it runs, and forgotten when it ends."""
+
+    def run(self) -> None:
+        refuse_to_start()
+        with _loop_aside():
+            super().run()
+
+
+@contextmanager
+def _loop_aside() -> Iterator[None]:
+    """Report in a thread, for which Celery's loop offers no turn; no pool works once the main thread has ended."""
+    ended = Event()
+    thread = Thread(target=lambda: asyncio.run(_report_until(ended)), name="report", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+async def _report_until(ended: Event) -> None:
+    from facho.core.processes.leader_watch import watch_version
+    from facho.core.wiring import new_owner
+    from facho.executions.processes import describing, reporting
+
+    database = ThreadGateway(1)
+    try:
+        async with (
+            reporting(database, describing(new_owner(BEAT), SystemClock())),
+            background(watch_version(database), "version"),
+        ):
+            await asyncio.to_thread(ended.wait)
+    finally:
+        await database.close()
 
 
 @signals.celeryd_init.connect

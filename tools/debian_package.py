@@ -27,7 +27,7 @@ Architecture: {architecture}
 Maintainer: Facho <facho@localhost>
 Depends: python3 (>= {python}), python3 (<< {next_python}), passwd, systemd
 Recommends: sudo
-Suggests: postgresql, redis-server, nginx | caddy
+Suggests: postgresql, postgresql-client, redis-server, nginx | caddy
 Section: net
 Priority: optional
 Installed-Size: {kilobytes}

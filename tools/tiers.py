@@ -54,7 +54,7 @@ SQL = (
     *("api/test_olt_inventory_api.py", "api/test_onu_list.py", "alerts/test_alert_engine.py"),
     *("core/test_checks.py", "core/test_coordination.py", "core/test_database.py", "core/test_database_version.py"),
     *("core/test_engine.py", "core/test_housekeeping.py", "core/test_read_now.py", "core/test_storage.py"),
-    "core/cli/test_cli_site.py",
+    *("core/cli/test_cli_dump.py", "core/cli/test_cli_site.py"),
 )
 
 

@@ -79,8 +79,8 @@ def test_two_machines_from_install_to_upgrade(machines: list[Machine]) -> None:
         hand_over([second], "/etc/facho/encryption-keys", first.run("cat /etc/facho/encryption-keys"))
     assert "ok       credentials" in second.run("sudo -u facho FACHO_LANGUAGE=en facho doctor")
 
-    first.run(SAVE, stdin="abc123\n")
-    assert first.run("stat -c %a facho.dump").strip() == "600"
+    first.run(SAVE)
+    assert first.run("stat -c %a /var/backups/facho/2025-06-01.dump").strip() == "600"
     on_all(machines, STOP)
     first.run("sudo -u postgres dropdb facho")
     first.run(RESTORE, stdin="abc123\n")
@@ -90,7 +90,8 @@ def test_two_machines_from_install_to_upgrade(machines: list[Machine]) -> None:
     assert_well(machines)
     assert "centro-1" in second.run("sudo -u facho facho olt list")
 
-    first.run(SAVE, stdin="abc123\n")
+    first.run("rm /var/backups/facho/2025-06-01.dump")
+    first.run(SAVE)
     before, rows = second.run("facho --version"), rows_of(first)
     previous = first.run("readlink /opt/facho").strip().removeprefix("/opt/facho-")
     prepare, stop, link, migrate, start, back, move = blocks_of("Upgrade them")

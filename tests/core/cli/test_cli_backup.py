@@ -60,13 +60,60 @@ def test_nothing_to_back_up_makes_no_folder(embedded: dict[str, str], tmp_path: 
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize(("command", "tool"), [("backup", "pg_dump"), ("restore", "pg_restore")])
-def test_postgresql_is_left_to_its_own_tools(embedded: dict[str, str], tmp_path: Path, command: str, tool: str) -> None:
-    environ = {**embedded, "DATABASE_URL": "postgresql://facho:canary-7f3a@127.0.0.1:1/inventory"}
+@pytest.fixture
+def on_a_server(embedded: dict[str, str]) -> dict[str, str]:
+    """The same on a PostgreSQL that is not there."""
+    return {**embedded, "DATABASE_URL": f"postgresql://facho:{CANARY}@127.0.0.1:1/inventory?sslpassword={CANARY}"}
 
-    done = run_process(environ, command, str(tmp_path / "b"))
+
+def test_a_restore_of_postgresql_is_left_to_its_own_tool(on_a_server: dict[str, str], tmp_path: Path) -> None:
+    done = run_process(on_a_server, "restore", str(tmp_path / "b"))
 
     assert (done.status, done.err.count("\n")) == (1, 1)
-    assert tool in done.err
-    assert "inventory" in done.err
+    assert f"pg_restore --dbname=inventory {tmp_path}/b" in done.err
     assert CANARY not in done.err
+
+
+def test_a_server_that_is_away_leaves_no_dump(on_a_server: dict[str, str], tmp_path: Path) -> None:
+    done = run_process(on_a_server, "backup", str(tmp_path / "b"))
+
+    assert (done.status, done.err.count("\n")) == (1, 1)
+    assert "Connection refused" in done.err
+    assert CANARY not in done.err
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_missing_pg_dump_is_named(on_a_server: dict[str, str], tmp_path: Path) -> None:
+    done = run_process({**on_a_server, "PATH": str(tmp_path)}, "backup", str(tmp_path / "b"))
+
+    assert (done.status, done.err.count("\n")) == (1, 1)
+    assert "There is no pg_dump" in done.err
+
+
+def test_no_argument_of_pg_dump_has_a_secret(on_a_server: dict[str, str], tmp_path: Path) -> None:
+    """Every user of the machine may read the arguments of a process."""
+    program = tmp_path / "pg_dump"
+    program.write_text(
+        '#!/bin/sh\necho "$@"\ncat "$PGSERVICEFILE"\nstat --format=%a "$PGSERVICEFILE"\necho "$PGPASSWORD"\n'
+    )
+    program.chmod(0o755)
+
+    done = run_process({**on_a_server, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, "backup", str(tmp_path / "b"))
+
+    arguments, *service, mode, password = (tmp_path / "b").read_text().splitlines()
+    assert (done.status, CANARY in arguments, mode, password) == (0, False, "600", CANARY)
+    assert service == [
+        "[facho]",
+        *("dbname=inventory", "user=facho", "host=127.0.0.1", "port=1", f"sslpassword={CANARY}"),
+    ]
+    assert CANARY not in done.out
+    assert str(Path(on_a_server["FACHO_DATA_DIR"]) / "encryption-keys") in done.out
+
+
+def test_a_dump_replaces_no_file(on_a_server: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "b").write_text("older")
+
+    done = run_process(on_a_server, "backup", str(tmp_path / "b"))
+
+    assert (done.status, (tmp_path / "b").read_text()) == (1, "older")
+    assert "exists already" in done.err

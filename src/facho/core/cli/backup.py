@@ -1,9 +1,14 @@
-"""`facho backup` and `facho restore`: the whole embedded product with its keys in one file, and back."""
+"""`facho backup` and `facho restore`: the whole embedded product with its keys in one file, and back.
+
+Of PostgreSQL the backup is the dump of its own tool, without the keys, and its own tool restores it.
+"""
 
 import hashlib
 import io
 import json
+import os
 import sqlite3
+import subprocess
 import tarfile
 import zlib
 from argparse import Namespace
@@ -13,6 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import IO, Any, NoReturn
 from urllib.parse import quote
 
@@ -37,6 +43,7 @@ ENCRYPTION_KEYS = "encryption-keys"
 MAX_MANIFEST_BYTES = 1024 * 1024
 MAX_HEADER_BYTES = 4096
 COPY_BYTES = 1024 * 1024
+PG_DUMP = ("pg_dump", "--format=custom", "--no-password", "--dbname=service=facho")
 
 
 class BackupError(product.OperatorError):
@@ -61,9 +68,14 @@ def back_up(arguments: Namespace) -> None:
     if arguments.to:
         # Before the work: a name that cannot be is refused at once.
         split_target(arguments.to, name=arguments.file.name)
-    database = _database_file(_("Use `pg_dump --format=custom --file=%(file)s %(database)s` and copy %(keys)s."))
-    write_backup(arguments.file, database=database, folder=settings.DATA_FOLDER, now=timezone.now())
-    print(_("%s contains everything, including the keys: keep it safe") % arguments.file)
+    entry, folder = settings.DATABASES["default"], settings.DATA_FOLDER
+    if "sqlite" in entry["ENGINE"]:
+        write_backup(arguments.file, database=Path(entry["NAME"]), folder=folder, now=timezone.now())
+        print(_("%s contains everything, including the keys: keep it safe") % arguments.file)
+    else:
+        write_dump(arguments.file, entry)
+        text = _("%(file)s contains the database. Keep copies of %(keys)s with it: without them no secret can be read.")
+        print(text % {"file": arguments.file, "keys": _keys(folder)})
     if account is not None:
         print(_("copied to %s") % store(arguments.file, arguments.to, account, now=timezone.now()))
 
@@ -71,12 +83,14 @@ def back_up(arguments: Namespace) -> None:
 def restore(arguments: Namespace) -> None:
     """Restore while no engine runs on the folder."""
     product.checked_environment()
-    database = _database_file(_("Use `pg_restore --dbname=%(database)s %(file)s` and copy %(keys)s."))
-    folder = settings.DATA_FOLDER
+    entry, folder = settings.DATABASES["default"], settings.DATA_FOLDER
+    if "sqlite" not in entry["ENGINE"]:
+        text = _("The database is PostgreSQL. Use `pg_restore --dbname=%(database)s %(file)s` and copy %(keys)s.")
+        raise product.OperatorError(text % {"database": entry["NAME"], "file": arguments.file, "keys": _keys(folder)})
     try:
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with data_folder.engine_lock(folder):
-            restore_backup(arguments.file, database=database, folder=folder)
+            restore_backup(arguments.file, database=Path(entry["NAME"]), folder=folder)
         product.report_closed()
     except data_folder.EngineRuns as error:
         raise product.OperatorError(_("Facho runs on %s: stop it first.") % folder.path) from error
@@ -85,31 +99,16 @@ def restore(arguments: Namespace) -> None:
     print(_("restored into %s; start it with `facho run`") % folder.path)
 
 
-def _database_file(otherwise: str) -> Path:
-    """Return the SQLite file; a server has its own tools, and needs the keys as well."""
-    entry, folder = settings.DATABASES["default"], settings.DATA_FOLDER
-    if "sqlite" in entry["ENGINE"]:
-        return Path(entry["NAME"])
-    names = {
-        "file": "facho.dump",
-        "database": entry["NAME"],
-        "keys": f"{folder.secret_key}, {folder.encryption_keys}",
-    }
-    raise product.OperatorError(_("The database is PostgreSQL.") + " " + otherwise % names)
+def _keys(folder: data_folder.DataFolder) -> str:
+    return f"{folder.secret_key}, {folder.encryption_keys}"
 
 
 def write_backup(target: Path, *, database: Path, folder: data_folder.DataFolder, now: datetime) -> None:
     """Write a consistent copy to a file that does not exist yet; on failure there is no file."""
-    try:
-        if target.exists():
-            raise BackupError(_("%s exists already: choose another name.") % target)
-        if not target.parent.is_dir():
-            raise BackupError(_("There is no folder %s.") % target.parent)
+    with _refusing_folders():
+        _refuse_taken(target)
         if not database.exists():
             raise BackupError(_("There is no database at %s: nothing to back up.") % database)
-    except PermissionError as error:
-        text = _("%s is not accessible for this user: run it as the owner of the folder.")
-        raise BackupError(text % Path(error.filename).parent) from error
     try:
         with data_folder.stage_in(target.parent) as stage:
             _write_staged(stage, target, database=database, folder=folder, now=now)
@@ -120,6 +119,56 @@ def write_backup(target: Path, *, database: Path, folder: data_folder.DataFolder
         raise BackupError(_("The database could not be copied: %s.") % error) from error
     except OSError as error:
         raise failure_of(error) from error
+
+
+def write_dump(target: Path, entry: Mapping[str, Any]) -> None:
+    """Write PostgreSQL's own dump, in the form that pg_restore reads, to a file that does not exist yet."""
+    with _refusing_folders():
+        _refuse_taken(target)
+    try:
+        with data_folder.stage_in(target.parent) as stage:
+            dump, service = stage / "dump", stage / "service"
+            with data_folder.open_new(service) as file:
+                file.write(_service(entry).encode())
+            # No argument has a secret: every user of the machine may see those.
+            password = {"PGPASSWORD": entry["PASSWORD"]} if entry["PASSWORD"] else {}
+            environ = {**os.environ, **password, "PGSERVICEFILE": str(service)}
+            with data_folder.open_new(dump) as file:
+                subprocess.run(PG_DUMP, env=environ, stdin=DEVNULL, stdout=file, stderr=PIPE, check=True)  # noqa: S603 no shell
+            data_folder.publish(dump, target)
+    except subprocess.CalledProcessError as error:
+        said = " ".join(error.stderr.decode(errors="replace").split()).rstrip(".")
+        raise BackupError(_("The database could not be copied: %s.") % said) from error
+    except FileNotFoundError as error:
+        if error.filename != PG_DUMP[0]:
+            raise failure_of(error) from error
+        text = _("There is no pg_dump: install PostgreSQL's client, of the version of the server or newer.")
+        raise BackupError(text) from error
+    except OSError as error:
+        raise failure_of(error) from error
+
+
+def _service(entry: Mapping[str, Any]) -> str:
+    """Describe how to connect; what is empty is the server's or its library's choice."""
+    names = {"dbname": "NAME", "user": "USER", "host": "HOST", "port": "PORT"}
+    values = {**{name: entry[key] for name, key in names.items()}, **entry["OPTIONS"]}
+    return "[facho]\n" + "".join(f"{name}={value}\n" for name, value in values.items() if value)
+
+
+def _refuse_taken(target: Path) -> None:
+    if target.exists():
+        raise BackupError(_("%s exists already: choose another name.") % target)
+    if not target.parent.is_dir():
+        raise BackupError(_("There is no folder %s.") % target.parent)
+
+
+@contextmanager
+def _refusing_folders() -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        text = _("%s is not accessible for this user: run it as the owner of the folder.")
+        raise BackupError(text % Path(error.filename).parent) from error
 
 
 def find_last_backup(folder: data_folder.DataFolder) -> Path | None:

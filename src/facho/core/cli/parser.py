@@ -546,7 +546,10 @@ def add_doctor(subparsers: Subparsers) -> None:
 
 def add_backup(subparsers: Subparsers) -> None:
     command = add_command(
-        subparsers, "backup", _("write database and keys into one file, also while Facho runs"), "backup.back_up"
+        subparsers,
+        "backup",
+        _("write database and keys into one file, of PostgreSQL the database alone, also while Facho runs"),
+        "backup.back_up",
     )
     command.add_argument("file", metavar=_("FILE"), type=Path, help=_("a file that does not exist yet"))
     command.add_argument("--to", metavar="s3://BUCKET/NAME", help=_("copy it to S3-compatible storage too"))

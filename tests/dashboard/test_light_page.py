@@ -459,6 +459,21 @@ def test_an_operator_moves_an_onu_to_another_box_and_takes_it_back(client: Clien
     assert "corrected by hand" not in text(client, f"/olts/{onus[0].olt_id}/ports/0/1/6/")
 
 
+def test_a_tree_of_a_port_without_boxes_leads_an_operator_to_boxes_for_it(client: Client) -> None:
+    onus = port_with_a_tree()
+    pages = []
+    for role in (Role.VIEWER, Role.OPERATOR):
+        client.force_login(make_user(role))
+        pages.append(text(client, f"/olts/{onus[0].olt_id}/ports/0/1/6/"))
+    address = pages[1].partition('id="tree-boxes" href="')[2].partition('"')[0]
+
+    offered = text(client, address)
+
+    assert 'id="tree-boxes"' not in pages[0]
+    assert 'id="make-boxes"' in offered
+    assert not Box.objects.exists()
+
+
 def test_a_viewer_and_other_groups_correct_nothing(viewer: Client, client: Client) -> None:
     onus = port_with_a_tree()
     address = f"/ports/{onus[0].pon_port_id}/tree/"

@@ -8,6 +8,7 @@ import pytest
 from deploy_files import COMMON, PARTS, PROGRAMS, UNITS, read_ini
 
 from facho.core.processes.supervisor import STOP_SECONDS
+from facho.core.product import BAD_CONFIGURATION
 
 # Out of 10, where a unit without any protection has 9.6.
 MOST_EXPOSED = 2.0
@@ -44,6 +45,15 @@ def test_every_unit_is_as_closed_as_the_embedded_one(units: Path, name: str) -> 
     judged = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED * 10:.0f}", units / name)
 
     assert judged.returncode == 0, judged.stdout
+
+
+@pytest.mark.parametrize("file", [UNITS / "facho.service", COMMON])
+def test_a_unit_counts_as_started_when_it_is_ready_and_is_not_tried_in_vain(file: Path) -> None:
+    service = read_ini(file)["Service"]
+
+    assert service["Type"] == "notify"
+    # 2 is wrong use.
+    assert service["RestartPreventExitStatus"].split() == ["2", str(BAD_CONFIGURATION)]
 
 
 def test_the_parts_share_user_settings_and_patience() -> None:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import socket
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from django.db import connection
 from psycopg import sql
 
 from facho.executions.models import ProductProcess
-from servers.cluster import Cluster, wait_until
+from servers.cluster import PATIENCE_SECONDS, Cluster, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgresql]
 
@@ -67,14 +69,26 @@ def test_the_web_is_ready_while_somebody_leads_and_the_database_takes_writes(clu
         assert cluster.log(name).count("storage.failed why=read_only") <= 2
 
 
-def test_who_is_stopped_is_forgotten_at_once_so_that_an_upgrade_need_not_wait(cluster: Cluster) -> None:
+@pytest.fixture
+def service_manager() -> Iterator[socket.socket]:
+    """What systemd is to units of the type notify."""
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
+        heard.bind(f"{folder}/notify")
+        heard.settimeout(PATIENCE_SECONDS)
+        yield heard
+
+
+def test_who_is_stopped_is_forgotten_at_once_so_that_an_upgrade_need_not_wait(
+    cluster: Cluster, service_manager: socket.socket
+) -> None:
     """`facho migrate` refuses while it hears of another version."""
-    cluster.environ["FACHO_TRAPS_BIND"] = "127.0.0.1:0"
+    cluster.environ |= {"FACHO_TRAPS_BIND": "127.0.0.1:0", "NOTIFY_SOCKET": str(service_manager.getsockname())}
     cluster.start("web", "-m", "facho.core.cli.main", "web", "--bind", "127.0.0.1:0")
     cluster.start_scheduler()
     cluster.start_worker()
     cluster.start("traps", "-m", "facho.core.cli.main", "traps")
     cluster.start_beat()
+    assert [service_manager.recv(64) for _ in cluster.processes] == [b"READY=1"] * 5
     wait_until(lambda: heard_of() == sorted(cluster.processes), "everybody heard of")
 
     statuses = {name: cluster.stop(name) for name in sorted(cluster.processes)}

@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -170,9 +171,21 @@ def polled_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 
 @pytest.fixture(scope="module")
-def first_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Product, dict[str, str]]]:
+def service_manager() -> Iterator[socket.socket]:
+    """What systemd is to a unit of the type notify."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
+        heard.settimeout(PATIENCE_SECONDS)
+        heard.bind(f"\0facho-{os.urandom(8).hex()}")
+        yield heard
+
+
+@pytest.fixture(scope="module")
+def first_run(
+    tmp_path_factory: pytest.TempPathFactory, service_manager: socket.socket
+) -> Iterator[tuple[Product, dict[str, str]]]:
     """One product in an empty folder, for all tests that look at it."""
     environ = embedded_environ(tmp_path_factory.mktemp("run") / "data")
+    environ["NOTIFY_SOCKET"] = service_manager.getsockname().decode().replace("\0", "@")
     with product(environ, "run", "--bind", "127.0.0.1:0") as run:
         run.read_until("setup")
         yield run, environ
@@ -342,6 +355,38 @@ def test_a_first_run_prints_the_link_for_the_first_administrator(first_run: tupl
     with urllib.request.urlopen(link, timeout=30) as page:  # noqa: S310 our own product
         assert page.status == 200
         assert b"password" in page.read()
+
+
+def test_systemd_hears_once_that_the_product_is_ready(
+    first_run: tuple[Product, dict[str, str]], service_manager: socket.socket
+) -> None:
+    assert service_manager.recv(64) == b"READY=1"
+    with urllib.request.urlopen(f"{first_run[0].lines['url']}/livez", timeout=30) as page:  # noqa: S310 our own product
+        assert page.status == 200
+    # Web and engine inherit the address, and speak for nobody.
+    service_manager.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        service_manager.recv(64)
+
+
+def test_the_product_ends_once_the_database_is_newer_and_does_not_start_again(environ: dict[str, str]) -> None:
+    data = Path(environ["FACHO_DATA_DIR"])
+    give_database(data)
+    with product(environ, "run", "--bind", "127.0.0.1:0") as run:
+        run.read_until("url")
+        children = run.children()
+        with closing(sqlite3.connect(data / "facho.sqlite3", timeout=30)) as database, database:
+            database.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('hosts', '0999_later', 'now')")
+
+        assert run.process.wait(PATIENCE_SECONDS) == BAD_CONFIGURATION
+        assert run.process.stderr is not None
+        ended = run.process.stderr.read()
+
+    again = subprocess.run([*FACHO, "run"], env=environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert (again.returncode, all(map(is_gone, children))) == (BAD_CONFIGURATION, True)
+    for said in (ended, again.stderr):
+        assert "made by a newer version of Facho (hosts.0999_later)" in said
+        assert "Traceback" not in said
 
 
 def refusal(environ: Mapping[str, str], *arguments: str, status: int = 1) -> str:

@@ -78,7 +78,7 @@ def test_a_command_of_a_newer_version_changes_nothing_under_a_running_engine(pro
     assert [(each.status, each.err.count("\n")) for each in done] == [(1, 1)] * 2
     assert "Facho still runs with an older version" in done[0].err
     with closing(sqlite3.connect(folder / "facho.sqlite3")) as database:
-        names = {name for (name,) in database.execute("SELECT name FROM django_migrations WHERE app = 'alerts'")}
+        names = {name for (name,) in database.execute("SELECT name FROM django_migrations WHERE app = 'traps'")}
     assert "0002_unsettled" not in names
 
 

@@ -90,14 +90,16 @@ def test_two_machines_from_install_to_upgrade(machines: list[Machine]) -> None:
     assert_well(machines)
     assert "centro-1" in second.run("sudo -u facho facho olt list")
 
-    first.run("rm /var/backups/facho/2025-06-01.dump")
-    first.run(SAVE)
+    first.run(f"rm /var/backups/facho/2025-06-01.dump\n{SAVE}")
     before, rows = second.run("facho --version"), rows_of(first)
     previous = first.run("readlink /opt/facho").strip().removeprefix("/opt/facho-")
     prepare, stop, link, migrate, start, back, move = blocks_of("Upgrade them")
     for machine in machines:
         commit_next(machine)
-    on_all(machines, prepare, stop, link)
+    on_all(machines, prepare)
+    # What is prepared changes nothing under the running parts.
+    assert all('"ready"' in machine.ready() for machine in machines)
+    on_all(machines, stop, link)
     assert first.run("systemctl list-units --plain --no-legend --state=active 'facho-*.service'") == ""
     first.run(migrate)
     on_all(machines, start)

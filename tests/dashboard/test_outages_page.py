@@ -132,6 +132,21 @@ def test_a_fibre_cut_has_its_evidence(viewer: Client) -> None:
     assert 'aria-label="At most 10 ONUs down at once"' in page
 
 
+def test_the_number_of_other_ports_that_were_out_opens_to_their_outages(viewer: Client) -> None:
+    olt, now = make_olt("North"), timezone.now()
+    cut = make_outage(olt, started_at=now - 60 * MINUTE, ended_at=now - 50 * MINUTE)
+    beside = make_outage(olt, port=4, started_at=now - 55 * MINUTE, ended_at=now - 20 * MINUTE)
+    later = make_outage(olt, port=5, started_at=now - 30 * MINUTE)
+    for port in (3, 4, 5):
+        make_onu(olt, (0, 1, port, 0), run_state="online")
+
+    page = text(viewer, f"/outages/{cut.id}/")
+    listed = text(viewer, page.partition('id="why-beside" href="')[2].partition('"')[0].replace("&amp;", "&"))
+
+    assert "1 of the other 2 ports of the card were out at the same time." in page
+    assert [f'href="/outages/{each.id}/"' in listed for each in (cut, beside, later)] == [True, True, False]
+
+
 def test_a_cut_behind_a_splitter_leaves_others_online(viewer: Client) -> None:
     olt = make_olt()
     cut = make_outage(olt)

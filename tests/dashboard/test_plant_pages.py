@@ -146,6 +146,17 @@ def test_a_box_shows_its_onus_and_whether_it_is_full(operator: Client, plant: Sm
     assert plant.onus[3].serial not in page
 
 
+def test_the_number_of_weak_onus_of_a_box_opens_to_them(operator: Client, plant: SmallPlant) -> None:
+    for onu, power in zip(plant.onus, (-2900, -2000, None), strict=False):
+        OnuReading.objects.create(onu=onu, run_state=RunState.ONLINE, rx_power_cdbm=power)
+
+    page = text_of(operator, f"/boxes/{plant.boxes[0].id}/")
+    listed = text_of(operator, page.partition('id="box-weak" href="')[2].partition('"')[0].replace("&amp;", "&"))
+
+    assert ">1 with weak light</a>" in page
+    assert [onu.serial in listed for onu in plant.onus] == [True] + [False] * 5
+
+
 def test_an_onu_is_put_on_a_box_on_its_page(operator: Client, plant: SmallPlant) -> None:
     onu = plant.onus[0]
 

@@ -111,6 +111,19 @@ def test_it_says_how_its_onus_are_and_names_the_weakest(viewer: Client) -> None:
     assert state.count('<a class="dot weak"') == 1
 
 
+@pytest.mark.parametrize(("number", "listed"), [("offline", 3), ("weak", 2)])
+def test_its_numbers_open_to_the_onus_they_count(viewer: Client, number: str, listed: int) -> None:
+    olt = make_olt("North", reachability="up")
+    make_port(olt, -2000, -2810, None, -2400)
+    make_onu(olt, (0, 1, 4, 1), serial="ELSEWHERE", run_state="offline", rx_power_cdbm=-2900)
+
+    address = page(viewer, olt, "state/").partition(f'id="port-{number}"')[2].partition('href="')[2].partition('"')[0]
+    found = viewer.get(address.replace("&amp;", "&")).content.decode()
+
+    assert [f">HWTC{each:08}<" in found for each in range(1, 5)] == [each == listed for each in range(1, 5)]
+    assert "ELSEWHERE" not in found
+
+
 def test_light_over_time_is_a_band_with_the_worst_and_the_falling(viewer: Client) -> None:
     olt = make_olt(reachability="up")
     onus = make_port(olt, *[-2000] * 6)

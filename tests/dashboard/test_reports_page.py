@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from api.rows import make_user
+from dashboard.outage_rows import make_outage
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.hosts.models import OltGroup
@@ -71,6 +72,44 @@ def test_every_figure_of_a_month_opens_to_the_rows_it_is_counted_from(viewer: Cl
     assert first[2] == f"onu-{onus[0].id}"
     assert first[4] != f"onu-{down.id}"
     assert first[6] == f"repair-{repaired.id}"
+
+
+def link(page: str, link_id: str) -> str:
+    assert f'id="{link_id}"' in page, link_id
+    return page.partition(f'id="{link_id}" href="')[2].partition('"')[0].replace("&amp;", "&")
+
+
+def test_shares_and_bars_open_to_all_customers_in_their_order(
+    viewer: Client, onus: list[Onu], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("facho.dashboard.reports.views.ROWS_PER_PAGE", 1)
+    page = content(viewer, f"/reports/?month=2026-10&olt={onus[0].olt_id}")
+
+    first = {
+        name: content(viewer, link(page, name)).partition('id="row-')[2].partition('"')[0]
+        for name in ("share-down", "share-up", "light-step-28", "light-step-21", "light-step-20")
+    }
+
+    assert first["share-down"] == f"onu-{onus[1].id}" != first["share-up"]
+    # The repaired one has some light of before: it is a step weaker than the one that is well.
+    bars = [first[f"light-step-{dbm}"] for dbm in (28, 21, 20)]
+    assert bars == [f"onu-{onu.id}" for onu in (onus[1], onus[2], onus[0])]
+    assert 'id="light-step-24"' not in page
+
+
+@pytest.mark.parametrize("by", ["olts", "ports"])
+def test_figures_of_outages_open_to_the_outages_of_that_month(viewer: Client, onus: list[Onu], by: str) -> None:
+    port = onus[0].pon_port
+    place = {"frame": port.frame, "slot": port.slot, "port": port.port}
+    shown = make_outage(port.olt, started_at=day(2), ended_at=day(3), **place)
+    later = make_outage(port.olt, started_at=day(32), ended_at=day(33), **place)
+    page = content(viewer, f"/reports/?month=2026-10&by={by}")
+    row_id = port.olt_id if by == "olts" else port.id
+
+    lists = [content(viewer, link(page, f"row-{name}-{row_id}")) for name in ("outages", "outage_seconds")]
+
+    for listed in lists:
+        assert [f'href="/outages/{each.id}/"' in listed for each in (shown, later)] == [True, False]
 
 
 @pytest.mark.parametrize("by", ["olts", "ports", "zones", "downtime", "interruptions", "light", "repairs", "customers"])

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import F, OrderBy, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -31,6 +32,7 @@ from facho.dashboard.shared.page import (
     TimelineFilter,
     acknowledgement_context,
     answer_acknowledgement,
+    asked_span,
     choice_field,
     coordinate,
     cursor_of,
@@ -53,7 +55,7 @@ from facho.dashboard.templatetags.facho_words import length_of_time, when
 from facho.onus import outages as outage_store
 from facho.onus.models import Outage
 from facho.onus.shown_state import PortCounts
-from facho.onus.words import OutageCauses, OutageScopes
+from facho.onus.words import EventKinds, OutageCauses, OutageScopes
 from facho.plant.map import describe_break, explain_break, load_break
 from facho.polling.domain.outages import Evidence, weigh_departures
 from facho.traps.store import load_gasps
@@ -70,7 +72,7 @@ LABEL_ROWS, LABEL_HEIGHT = 3, 14.0
 _STEPS = tuple(
     timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 30, 60, 180, 360, 720, 1440, 2880, 10_080, 43_200)
 )
-MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
+_DAY = timedelta(days=1)
 
 Step = tuple[datetime, int]
 OutageMoment = tuple[datetime, str]
@@ -180,12 +182,12 @@ def meaning_of(cause: str, findings: Findings) -> str:
     return f"{meaning} {_BRANCH if port.online else _WHOLE_PORT}"
 
 
-def evidence_lines(findings: Findings) -> list[str]:
+def evidence_lines(findings: Findings, outage: Outage) -> list[str]:
     lines: list[str] = []
     if findings.evidence and findings.evidence.total:
         lines += [*_said(findings.evidence), _when(findings.evidence)]
     if findings.neighbours:
-        lines.append(_beside(findings.neighbours))
+        lines.append(_beside(findings.neighbours, outage))
     if findings.port and findings.port.is_known:
         values = {"online": findings.port.online, "total": findings.port.total}
         lines.append(_("%(online)s of %(total)s ONUs of the port are online now.") % values)
@@ -225,7 +227,11 @@ def _seconds(evidence: Evidence) -> float:
     return evidence.spread.total_seconds()
 
 
-def _beside(neighbours: outage_store.Neighbours) -> str:
+def _span(outage: Outage) -> dict[str, str]:
+    return asked_span(outage.started_at, outage.ended_at)
+
+
+def _beside(neighbours: outage_store.Neighbours, outage: Outage) -> str:
     if not neighbours.ports:
         return _("No other port of the card has ONUs.")
     values = {"n": neighbours.ports, "out": neighbours.out}
@@ -239,7 +245,8 @@ def _beside(neighbours: outage_store.Neighbours) -> str:
         "%(out)s of the other %(n)s ports of the card were out at the same time.",
         neighbours.ports,
     )
-    return text % values
+    address = f"{reverse('outages')}?{urlencode({'olt': outage.olt_id or ''} | _span(outage))}"
+    return format_html('<a id="why-beside" href="{}">{}</a>', address, text % values)
 
 
 def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> dict[str, Any]:
@@ -253,12 +260,12 @@ def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> dict[str, Any]
         # When service was back in between; empty unless it recurred.
         "breaks": outage_store.describe_breaks(outage_store.breaks_of(outage), started_at=outage.started_at),
         "meaning": meaning_of(outage.cause, findings),
-        "evidence": evidence_lines(findings),
+        "evidence": evidence_lines(findings, outage),
         # Where the fibre broke, and the numbers behind it; empty where that is no question.
         "where": describe_break(found) if found else [],
         "where_rests_on": explain_break(found) if found else "",
-        # The minute after its end: the list of events is asked for by the minute.
-        "before": outage.ended_at and outage.ended_at + MINUTE,
+        # What went down meanwhile, in the list of events.
+        "went": urlencode({"olt": outage.olt_id or "", "kind": EventKinds.DOWN.value} | _span(outage)),
         "drawing": _draw(outage, changes, now),
         "part_of": seen.filter(pk=outage.part_of_id).first() if outage.part_of_id else None,
         "parts": list(seen.filter(part_of=outage.pk).order_by("-affected", "id")[:PART_LINES]),

@@ -29,6 +29,7 @@ from facho.alerts.links import load_public_address
 from facho.dashboard.shared.page import (
     ROWS_PER_PAGE,
     ListFilter,
+    asked_span,
     choice_field,
     coordinate,
     for_operators,
@@ -115,6 +116,13 @@ _FIGURE_ROWS = (
     (CUSTOMERS, "light_dbm"),
     ("repairs", ""),
 )
+# What each share of the time opens to: all customers in this order.
+_SHARE_ORDERS = {
+    "up": "down_seconds",
+    "down": "-down_seconds",
+    "unknown": "-unknown_seconds",
+    "planned": "-planned_seconds",
+}
 # Months on the page of an ONU: this one and a year.
 MONTHS_OF_ONU = 13
 
@@ -235,17 +243,29 @@ class ReportEvidence:
         address = f"{reverse('onu', args=(row.id,))}?{query}#light"
         return format_html('<a id="row-repair-{}" href="{}">{}</a>', row.id, address, pdf.repair_words(row))
 
+    def with_outages(self, figure: TableColumn) -> TableColumn:
+        """Link a figure to the outages of its OLT in this month."""
+        span = asked_span(self.question.start, self.question.run.covers_until)
+
+        def draw(row: report.ReportGroup, now: datetime) -> SafeString | str:
+            words = figure.draw(row, now) if figure.draw else ""
+            address = f"{reverse('outages')}?{urlencode({'olt': row.olt_id} | span)}"
+            return words and format_html('<a id="row-{}-{}" href="{}">{}</a>', figure.name, row.id, address, words)
+
+        return replace(figure, draw=draw)
+
 
 def _tables(evidence: ReportEvidence) -> dict[str, ListTable]:
     onu = TableColumn("onu", gettext_lazy("ONU"), "code", evidence.of_onu, look="short")
     who = (onu, _CUSTOMER, _OLT, _PORT)
     every = (*who, *_TIMES, _INTERRUPTIONS, _LONGEST, _LIGHT, _LOWEST, _WEAK_DAYS)
+    outages = tuple(map(evidence.with_outages, _OUTAGES))
     first = TableColumn("name", gettext_lazy("OLT"), "name", evidence.of_olt, look="short")
     port = replace(first, title=gettext_lazy("Port"), draw=evidence.of_port)
     zone_name = replace(first, title=gettext_lazy("Zone"), draw=evidence.of_zone)
     tables = {
-        "olts": (first, _ONUS, *_TIMES, *_OUTAGES, _INTERRUPTIONS, _LIGHT, _WEAK),
-        "ports": (port, _OLT, _ONUS, *_TIMES, *_OUTAGES, _INTERRUPTIONS, _LIGHT, _WEAK),
+        "olts": (first, _ONUS, *_TIMES, *outages, _INTERRUPTIONS, _LIGHT, _WEAK),
+        "ports": (port, _OLT, _ONUS, *_TIMES, *outages, _INTERRUPTIONS, _LIGHT, _WEAK),
         "zones": (zone_name, _ONUS, *_TIMES, _INTERRUPTIONS, _LIGHT, _WEAK),
         "downtime": (*who, *_TIMES, _LONGEST),
         "interruptions": (*who, _INTERRUPTIONS, *_TIMES[:2], _LONGEST),
@@ -383,19 +403,24 @@ def _front(question: report.ReportQuestion, narrowed: Mapping[str, str]) -> dict
     looks = ("up", "down", "unknown", "planned")
     bars, x = [], 0.0
     for word, look, share in zip(words, looks, summary.times.shares, strict=True):
-        bars.append((word, look, share, coordinate(6 * x), coordinate(6 * share)))
+        query = _query_of_all(narrowed, _SHARE_ORDERS[look])
+        bars.append((word, look, share, coordinate(6 * x), coordinate(6 * share), query))
         x += share
-    drawn = [
-        (
-            step,
-            number,
-            coordinate(number_at * _STEP_WIDTH),
-            coordinate(80 - 70 * number / most),
-            coordinate(70 * number / most),
-            step < -27,
+    drawn, weaker = [], 0
+    for number_at, (step, number) in enumerate(steps):
+        drawn.append(
+            (
+                step,
+                number,
+                coordinate(number_at * _STEP_WIDTH),
+                coordinate(80 - 70 * number / most),
+                coordinate(70 * number / most),
+                step < -27,
+                # The page of all customers that begins with these.
+                _query_of_all(narrowed, "light_dbm", page=weaker // ROWS_PER_PAGE + 1),
+            )
         )
-        for number_at, (step, number) in enumerate(steps)
-    ]
+        weaker += number
     return {
         "title": pdf.month_words(question),
         "coverage": pdf.coverage_words(question),
@@ -407,6 +432,10 @@ def _front(question: report.ReportQuestion, narrowed: Mapping[str, str]) -> dict
         "steps": drawn,
         "steps_width": coordinate(_STEP_WIDTH * len(drawn)),
     }
+
+
+def _query_of_all(narrowed: Mapping[str, str], sort: str, *, page: int = 1) -> str:
+    return urlencode({**narrowed, "by": CUSTOMERS, SORT: sort} | ({PAGE: page} if page > 1 else {}))
 
 
 @require_safe

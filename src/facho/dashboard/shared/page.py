@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import wraps
 from hashlib import blake2b
 from http import HTTPStatus
@@ -43,6 +43,7 @@ Subject = TypeVar("Subject")
 ROWS_PER_PAGE = 50
 CURSOR = "cursor"
 TAKE_BACK = "take_back"
+_TO_NEXT_MINUTE = timedelta(minutes=1) - timedelta.resolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,13 @@ def moment_field(label: Any, **more: Any) -> forms.DateTimeField:
     """Ask for a date and a time on the user's clock."""
     widget = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
     return forms.DateTimeField(label=label, widget=widget, **more)
+
+
+def asked_span(after: datetime, before: datetime | None) -> dict[str, str]:
+    """Write a span as a `TimelineFilter` reads it: whole minutes on the user's clock that hold all of it."""
+    span = {"after": f"{timezone.localtime(after):%Y-%m-%dT%H:%M}"}
+    # The next whole minute, if it is none.
+    return span | ({"before": f"{timezone.localtime(before + _TO_NEXT_MINUTE):%Y-%m-%dT%H:%M}"} if before else {})
 
 
 def search_field(label: Any, placeholder: Any = "", *, max_length: int = 100, **more: Any) -> forms.CharField:

@@ -6,14 +6,14 @@ import shutil
 import socket
 import ssl
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from deploy_files import DEPLOY
+
+from servers.nginx import ReportingWeb, reporting_web
 
 NAME = "facho.example.net"
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin") or "nginx"
@@ -34,27 +34,6 @@ http {{
 """
 
 
-class Web(BaseHTTPRequestHandler):
-    """Answers what it was reported by the proxy, to /slow only when it may."""
-
-    may_answer = threading.Event()
-
-    def do_GET(self) -> None:
-        if self.path == "/slow":
-            self.may_answer.wait(60)
-        self.send_response(200)
-        self.end_headers()
-        reported = (self.headers[name] or "" for name in ("Host", "X-Forwarded-Proto", "X-Forwarded-For"))
-        self.wfile.write(" ".join(reported).encode())
-
-    def log_message(self, *_words: object) -> None:
-        pass
-
-
-class WebServer(ThreadingHTTPServer):
-    request_queue_size = 200
-
-
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
@@ -64,29 +43,12 @@ def free_port() -> int:
 @pytest.fixture
 def proxy(tmp_path: Path) -> Iterator[int]:
     """Start nginx with the file as it stands, but for its ports, its certificate and the web behind it."""
-    web = WebServer(("127.0.0.1", 0), Web)
     port = free_port()
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={NAME}", "-days", "2"]
     subprocess.run([*make, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    text = (DEPLOY / "nginx/facho.conf").read_text()
-    for found, put in {
-        "    listen 80;": f"    listen 127.0.0.1:{free_port()};",
-        "    listen [::]:80;\n": "",
-        "    listen 443 ssl": f"    listen 127.0.0.1:{port} ssl",
-        "    listen [::]:443 ssl http2;\n": "",
-        "127.0.0.1:8000": f"127.0.0.1:{web.server_port}",
-        f"/etc/letsencrypt/live/{NAME}/fullchain.pem": str(certificate),
-        f"/etc/letsencrypt/live/{NAME}/privkey.pem": str(key),
-    }.items():
-        assert found in text
-        text = text.replace(found, put)
-    (tmp_path / "facho.conf").write_text(text)
-    (tmp_path / "nginx.conf").write_text(MAIN.format(folder=tmp_path))
     with ExitStack() as left:
-        left.callback(web.server_close)
-        threading.Thread(target=web.serve_forever).start()
-        left.callback(web.shutdown)
+        _write(tmp_path, port, left.enter_context(reporting_web()))
         nginx = subprocess.Popen([NGINX, "-c", tmp_path / "nginx.conf", "-e", tmp_path / "error.log"])
         left.callback(nginx.wait)
         left.callback(nginx.terminate)
@@ -94,6 +56,23 @@ def proxy(tmp_path: Path) -> Iterator[int]:
             pass
         assert nginx.poll() is None, (tmp_path / "error.log").read_text()
         yield port
+
+
+def _write(folder: Path, port: int, behind: int) -> None:
+    text = (DEPLOY / "nginx/facho.conf").read_text()
+    for found, put in {
+        "    listen 80;": f"    listen 127.0.0.1:{free_port()};",
+        "    listen [::]:80;\n": "",
+        "    listen 443 ssl": f"    listen 127.0.0.1:{port} ssl",
+        "    listen [::]:443 ssl http2;\n": "",
+        "127.0.0.1:8000": f"127.0.0.1:{behind}",
+        f"/etc/letsencrypt/live/{NAME}/fullchain.pem": str(folder / "certificate.pem"),
+        f"/etc/letsencrypt/live/{NAME}/privkey.pem": str(folder / "key.pem"),
+    }.items():
+        assert found in text
+        text = text.replace(found, put)
+    (folder / "facho.conf").write_text(text)
+    (folder / "nginx.conf").write_text(MAIN.format(folder=folder))
 
 
 def answers(port: int) -> bool:
@@ -130,13 +109,13 @@ def test_tries_beyond_the_limit_are_refused_with_429_and_pages_are_not(proxy: in
 
 
 def test_connections_of_one_address_beyond_the_limit_are_refused_with_429_until_others_end(proxy: int) -> None:
-    Web.may_answer.clear()
+    ReportingWeb.may_answer.clear()
     (limit,) = re.findall(r"limit_conn facho_visitors (\d+);", (DEPLOY / "nginx/facho.conf").read_text())
     waiting = [ask(proxy, "/slow") for _number in range(int(limit))]
     try:
         refused = get(proxy, "/")[0]
     finally:
-        Web.may_answer.set()
+        ReportingWeb.may_answer.set()
     served = [connection.getresponse().status for connection in waiting]
     for connection in waiting:
         connection.close()

@@ -4,18 +4,23 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import yaml
 from django.db import connection
 from django.utils import timezone
 from docs_pages import ROOT, blocks
 
 from api.rows import make_olt, make_onu, make_user
+from distributed.simulated_olts import QUICK, simulated
 from facho.accounts.models import SecondFactor
 from facho.accounts.roles import Role
+from facho.hosts.models import Olt
 from facho.infrastructure.secrets import Secret
 from facho.onus.models import OnuCustomer
+from facho.polling.vendors.anonymise import read_recording
 from history_world import make_onus, make_ports
 from month_world import START, day, down, steady, write_history
 from neighbours.webhook_rows import make_webhook
@@ -83,9 +88,48 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path) -> No
     assert sorted(file.name for file in set(tmp_path.iterdir()) - before) == FILES.get(page, [])
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_the_inventory_file_of_the_operators_page_is_imported(tmp_path: Path, separator: str) -> None:
+    [header] = blocks(ROOT / "docs/operations.md", "text")
+    rows = f"{header}centro-1,192.0.2.10,161,huawei,2c,public\n"
+    (tmp_path / "olts.csv").write_text(rows.replace(",", separator))
+
+    run("facho olt import olts.csv", tmp_path)
+
+    assert [(olt.name, olt.host, olt.vendor) for olt in Olt.objects.all()] == [
+        ("centro-1", "192.0.2.10", "huawei_smartax")
+    ]
+
+
+def test_a_new_vendor_is_recorded_checked_and_tried_as_its_page_says(tmp_path: Path) -> None:
+    record, check, try_it, _of_the_checkout = blocks(ROOT / "docs/vendors.md", "sh")
+    definition = yaml.safe_load((files("facho.polling.vendors") / "definitions/huawei_smartax.yaml").read_text())
+    (tmp_path / "acme_one.yaml").write_text(yaml.safe_dump({**definition, "key": "acme_one"}, sort_keys=False))
+    with simulated(QUICK) as [device]:
+        at = {"host": "127.0.0.1", "address": "127.0.0.1", "port": device.port, "vendor": device.vendor}
+        make_olt("nueva", community=Secret("public"), **at)
+
+        recorded = ended(record, tmp_path)
+        checked = run(check, tmp_path)
+        on_recording, on_device = (ended(f"{line}\n", tmp_path) for line in try_it.splitlines())
+
+    assert (recorded.returncode, "lines recorded" in recorded.stderr) == (0, True)
+    assert len(read_recording((tmp_path / "olt.snmprec").read_text())) > 100
+    assert "acme_one" in checked
+    for tried in (on_recording, on_device):
+        assert (tried.returncode, "onu.rx_power" in tried.stdout, "Traceback" in tried.stderr) == (0, True, False)
+
+
 def run(block: str, folder: Path) -> str:
-    """Run a block in a folder of its own with this command line and the database of the test; return what it prints."""
-    ended = subprocess.run(
+    """Run a block that has nothing to complain of; return what it prints."""
+    done = ended(block, folder)
+    assert (done.returncode, done.stderr) == (0, ""), block
+    return done.stdout
+
+
+def ended(block: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a block in a folder of its own with this command line and the database of the test."""
+    return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block.replace(SHOWN_FOLDER, f"{folder}/")],
         cwd=folder,
         env={
@@ -98,5 +142,3 @@ def run(block: str, folder: Path) -> str:
         text=True,
         timeout=300,
     )
-    assert (ended.returncode, ended.stderr) == (0, ""), block
-    return ended.stdout

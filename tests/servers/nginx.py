@@ -1,11 +1,16 @@
-"""A private nginx with one server on a free loopback port: the lines of a page or a file, as they stand."""
+"""A private nginx with one server on a free loopback port: the lines of a page or a file, as they stand.
+
+With a web behind it that answers what a proxy reports of a request.
+"""
 
 import os
 import shutil
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from servers.child import end_with_parent, free_port
@@ -16,6 +21,38 @@ STOP_SECONDS = 10
 
 class NginxDidNotStart(Exception):
     """It refused its lines, or stayed silent; the message holds the end of its log."""
+
+
+class ReportingWeb(BaseHTTPRequestHandler):
+    """Answers what it was reported by the proxy, to /slow only when it may."""
+
+    may_answer = threading.Event()
+
+    def do_GET(self) -> None:
+        if self.path == "/slow":
+            self.may_answer.wait(60)
+        self.send_response(200)
+        self.end_headers()
+        reported = (self.headers[name] or "" for name in ("Host", "X-Forwarded-Proto", "X-Forwarded-For"))
+        self.wfile.write(" ".join(reported).encode())
+
+    def log_message(self, *_words: object) -> None:
+        pass
+
+
+class _WebServer(ThreadingHTTPServer):
+    request_queue_size = 200
+
+
+@contextmanager
+def reporting_web() -> Iterator[int]:
+    """Run the web; yields its port."""
+    with _WebServer(("127.0.0.1", 0), ReportingWeb) as web:
+        threading.Thread(target=web.serve_forever).start()
+        try:
+            yield web.server_port
+        finally:
+            web.shutdown()
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from django.conf import LazySettings
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 from pytest_django.live_server_helper import LiveServer
 
 from api.rows import PASSWORD, make_olt, make_user
-from browser.conftest import DESKTOP, EVERY_WINDOW, Visit, Visitor
+from browser.conftest import DESKTOP, EVERY_WINDOW, PHONE, Visit, Visitor
 from dashboard.outage_rows import make_outage
 from facho.accounts.roles import Role
 from facho.hosts.models import Reachability
@@ -163,6 +163,58 @@ def test_the_map_is_moved_by_keys_wheel_and_dragging_and_its_address_follows(
     page.reload()
     expect(page.locator("#map[data-drawn]")).to_be_visible()
     assert page.url == moved[2]
+
+
+def test_fingers_zoom_move_and_open_the_map_on_a_phone(
+    browser: Browser, live_server: LiveServer, plant: SmallPlant
+) -> None:
+    context = browser.new_context(viewport={"width": PHONE, "height": 800}, has_touch=True, is_mobile=True, locale="en")
+    visit = Visit(context.new_page())
+    visit.watch()
+    open_map(visit, live_server, "#14/4.63000/-74.08000")
+    page, canvas = visit.page, visit.page.locator("#map canvas")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    assert box
+    fingers = context.new_cdp_session(page)
+    middle, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def touch(kind: str, *xs: float) -> None:
+        points = [{"x": x, "y": y, "id": number} for number, x in enumerate(xs)]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def place() -> tuple[float, ...]:
+        return tuple(map(float, page.url.partition("#")[2].split("/")))
+
+    def moved_from(before: str) -> tuple[float, ...]:
+        page.wait_for_function("before => location.href !== before", arg=before)
+        return place()
+
+    before = page.url
+    touch("touchStart", middle - 20, middle + 20)
+    touch("touchMove", middle - 50, middle + 50)
+    touch("touchMove", middle - 80, middle + 80)
+    touch("touchEnd")
+    zoom, latitude, longitude = moved_from(before)
+    # Four times as far apart is two steps; what is between the fingers stays there.
+    assert zoom == pytest.approx(16, abs=0.05)
+    assert (latitude, longitude) == pytest.approx((4.63, -74.08), abs=1e-4)
+
+    before = page.url
+    touch("touchStart", middle - 60)
+    touch("touchMove", middle)
+    touch("touchMove", middle + 60)
+    touch("touchEnd")
+    assert moved_from(before) == (zoom, pytest.approx(latitude, abs=1e-4), pytest.approx(longitude - 0.0026, abs=3e-4))
+    visit.keep("map-by-touch")
+
+    page.goto(f"{live_server.url}/map/#17/4.63000/-74.08000")
+    page.reload()
+    expect(page.locator("#map-list")).to_contain_text("CTO 1")
+    page.touchscreen.tap(middle, y)
+    page.wait_for_url(f"{live_server.url}/boxes/{plant.boxes[0].id}/")
+    assert visit.complaints == []
+    context.close()
 
 
 def test_a_click_on_the_map_opens_the_box_and_from_near_the_customer(

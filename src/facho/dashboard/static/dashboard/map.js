@@ -390,6 +390,10 @@
     const [one, two] = [...pointers.values()];
     return Math.max(Math.hypot(one[0] - two[0], one[1] - two[1]), 20);
   };
+  const between = () => {
+    const [one, two] = [...pointers.values()];
+    return [(one[0] + two[0]) / 2, (one[1] + two[1]) / 2];
+  };
 
   canvas.addEventListener("pointermove", (event) => {
     const at = place(event);
@@ -401,11 +405,13 @@
       return;
     }
     if (pointers.size === 2) {
-      const was = apart();
+      const [was, [left, top]] = [apart(), between()];
       pointers.set(event.pointerId, at);
-      const [one, two] = [...pointers.values()];
+      const [x, y] = between();
       dragged.isDrag = true;
-      zoomAt(Math.log2(apart() / was), (one[0] + two[0]) / 2, (one[1] + two[1]) / 2);
+      // What was between the fingers stays between them.
+      zoomAt(Math.log2(apart() / was), left, top);
+      pan(x - left, y - top);
       return;
     }
     if (dragged.isDrag || Math.hypot(at[0] - dragged.from[0], at[1] - dragged.from[1]) > DRAG_PIXELS) {

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from django.db.models import F
 from django.utils import timezone
 from playwright.sync_api import expect
 from pytest_django.live_server_helper import LiveServer
@@ -16,7 +17,7 @@ from facho.hosts.models import Reachability
 from facho.onus.history import Samples, append
 from facho.onus.history_models import Metric
 from facho.onus.models import OnuReading
-from facho.plant.models import FindingKinds, LightFinding, OnuBox
+from facho.plant.models import FindingKinds, LightFinding, OnuAttachment, OnuBox, TreeCorrection
 from facho.plant.tree import save_tree
 from facho.plant.watch import SETTLED, LightWatcher
 from plant.plant_world import SmallPlant, make_plant
@@ -51,6 +52,61 @@ def plant() -> SmallPlant:
     )
     save_tree(plant.port.id)
     return plant
+
+
+@EVERY_WINDOW
+def test_a_tree_is_corrected_and_the_correction_taken_back(
+    live_server: LiveServer, visitor: Visitor, plant: SmallPlant, language: str, width: int
+) -> None:
+    OnuAttachment.objects.all().delete()
+    save_tree(plant.port.id)
+    box_of = {box.onu_id: box.number for box in OnuBox.objects.all()}
+    (moved, *_others), far = plant.onus, plant.onus[5]
+    visit = visitor(language=language, width=width)
+    make_user(Role.OPERATOR, "ana")
+    visit.log_in(live_server.url, "ana", PASSWORD)
+    visit.page.goto(f"{live_server.url}/olts/{plant.olt.id}/ports/0/7/5/")
+    corrected = visit.page.locator("#tree rect.corrected")
+    expect(corrected).to_have_count(0)
+
+    visit.page.click("#correct-tree summary")
+    visit.page.check(f"#correct-tree input[value='{moved.id}']")
+    visit.page.select_option("#tree-target", str(box_of[far.id]))
+    visit.keep(f"light-tree-correct-{language}-{width}")
+    assert visit.width() == width
+    assert visit.faults() == []
+    visit.page.click("#correct-tree button[type=submit]")
+
+    remove = visit.page.locator(f"#tree-remove-{TreeCorrection.objects.get().id}")
+    expect(remove).to_be_visible()
+    expect(corrected).not_to_have_count(0)
+    assert OnuBox.objects.get(onu=moved).number == OnuBox.objects.get(onu=far).number
+    visit.keep(f"light-tree-corrected-{language}-{width}")
+    assert visit.width() == width
+    assert visit.faults() == []
+    remove.click()
+    expect(remove).to_have_count(0)
+    expect(corrected).to_have_count(0)
+    assert {box.onu_id: box.number for box in OnuBox.objects.all()} == box_of
+    assert visit.complaints == []
+
+
+def test_an_outage_without_boxes_shows_the_distances_between_which_it_broke(
+    live_server: LiveServer, visitor: Visitor, plant: SmallPlant
+) -> None:
+    OnuAttachment.objects.all().delete()
+    OnuReading.objects.filter(onu__in=plant.onus[3:]).update(distance_m=F("distance_m") + 2_000)
+    visit = visitor()
+    make_user(Role.VIEWER, "ana")
+    visit.log_in(live_server.url, "ana", PASSWORD)
+
+    visit.page.goto(f"{live_server.url}/outages/{OnuReading.objects.exclude(outage=None)[0].outage_id}/")
+
+    expect(visit.page.locator("#where")).to_contain_text("between 1.1 km and 3.1 km from the OLT")
+    visit.page.click("#where-evidence summary")
+    expect(visit.page.locator("#where-evidence")).to_contain_text("ONUs that are dark: 3")
+    visit.keep("light-outage-by-distance")
+    assert visit.faults() == []
 
 
 @EVERY_WINDOW

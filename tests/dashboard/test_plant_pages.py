@@ -367,6 +367,25 @@ def test_a_degraded_branch_is_on_its_box_and_a_loss_of_several_on_what_feeds_the
     assert shown == [[True, True, True], [False, True, True], [True, True, False]]
 
 
+def test_without_boxes_an_outage_names_the_distances_that_its_fibre_broke_between(
+    viewer: Client, plant: SmallPlant
+) -> None:
+    OnuAttachment.objects.all().delete()
+    outage = make_outage(plant.olt, frame=0, slot=7, port=5, scope="pon", cause="fibre")
+    for number, onu in enumerate(plant.onus):
+        dark = {"run_state": RunState.OFFLINE, "outage": outage} if number >= 3 else {"run_state": RunState.ONLINE}
+        OnuReading.objects.create(onu=onu, distance_m=850 + 250 * number, **dark)
+
+    page = text_of(viewer, f"/outages/{outage.id}/")
+
+    assert (
+        "Probably broken between 1.4 km and 1.6 km from the OLT: every dark ONU is farther away than all others."
+        in page
+    )
+    assert "ONUs that are dark: 3, of which 0 on known boxes, 1.6 km to 2.1 km from the OLT." in page
+    assert "With light: 3, of which 0 on known boxes, 850 m to 1.4 km from the OLT." in page
+
+
 def test_a_box_at_the_broken_segment_of_an_outage_says_so(viewer: Client, plant: SmallPlant) -> None:
     outage = make_outage(plant.olt, frame=0, slot=7, port=5, scope="pon", cause="fibre")
     for number, onu in enumerate(plant.onus):

@@ -15,6 +15,7 @@ from facho.onus.words import OutageCauses, OutageScopes
 from facho.plant.models import AttachmentSources, Box, OnuAttachment, Zone
 from facho.plant.months import compute_month
 from facho.plant.report import (
+    WORST,
     ReportQuestion,
     load_histogram,
     load_longest_down,
@@ -92,6 +93,19 @@ def test_the_worst_are_listed_by_time_by_count_and_by_light() -> None:
     assert [(row.id, row.light_dbm, row.weak_days) for row in load_weakest(question)] == [(dark.id, -28.4, 31)]
     assert load_longest_down(question)[0].times.availability == 93.548
     assert [row.id for row in shape_onus(load_onus(question))] == [well.id, often.id, long.id, dark.id]
+
+
+def test_of_more_than_fifty_bad_customers_exactly_the_worst_fifty_are_listed() -> None:
+    stories = [
+        down(steady(-27.5 - 0.05 * number), day(3), day(3) + timedelta(hours=1 + number)) for number in range(WORST + 4)
+    ]
+    question, onus = month_of(*stories)
+
+    worst = [load(question) for load in (load_longest_down, load_most_interrupted, load_weakest)]
+
+    assert WORST == 50
+    expected = [onu.id for onu in onus[::-1][:WORST]]
+    assert [[row.id for row in rows] for rows in worst] == [expected] * 3
 
 
 def test_a_repair_is_of_one_customer_or_of_all_that_share_it() -> None:

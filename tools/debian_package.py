@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = "opt/facho"
-SCRIPTS = ("postinst", "prerm", "postrm")
+SCRIPTS = ("preinst", "postinst", "prerm", "postrm")
 COMPLETIONS = {
     "bash": "usr/share/bash-completion/completions/facho",
     "zsh": "usr/share/zsh/vendor-completions/_facho",

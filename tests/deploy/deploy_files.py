@@ -29,10 +29,10 @@ def unit_command(name: str) -> list[str]:
 
 
 def supervisor_command(part: str) -> list[str]:
-    """Return what the shell of a supervisor's entry turns into in the end."""
-    shell, option, script = shlex.split(read_supervisor()[f"program:facho-{part}"]["command"].replace("%%", "%"))
-    assert (shell, option) == ("/bin/sh", "-c")
-    return shlex.split(script.rpartition("exec ")[2])
+    """Return what the script that a supervisor's entry starts turns into in the end."""
+    script, *words = shlex.split(read_supervisor()[f"program:facho-{part}"]["command"].replace("%%", "%"))
+    assert script == "facho"
+    return [f"{PROGRAMS}{words[0]}", *words[1:]] if words[0] == "celery" else [f"{PROGRAMS}facho", *words]
 
 
 def read_supervisor() -> ConfigParser:

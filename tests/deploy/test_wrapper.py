@@ -12,12 +12,14 @@ from deploy_files import DEPLOY
 def wrapper(tmp_path: Path) -> Path:
     """The script with places of its own; what it starts prints what it was given."""
     (tmp_path / "etc").mkdir()
-    program = tmp_path / "program"
-    program.write_text('#!/bin/sh\nprintf "%s\\n" "$FACHO_DATA_DIR" "${DATABASE_URL-}" "${FACHO_TIME_ZONE-}" "$@"\n')
-    program.chmod(0o755)
+    words = '"${0##*/}" "$FACHO_DATA_DIR" "${DATABASE_URL-}" "${FACHO_TIME_ZONE-}" "$@"'
+    for program in (tmp_path / "programs/facho", tmp_path / "programs/celery"):
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\nprintf '%s\\n' {words}\n")
+        program.chmod(0o755)
     script = tmp_path / "facho"
     text = (DEPLOY / "facho").read_text()
-    script.write_text(text.replace("/etc/facho", f"{tmp_path}/etc").replace("/opt/facho/bin/facho", str(program)))
+    script.write_text(text.replace("/etc/facho", f"{tmp_path}/etc").replace("/opt/facho/bin", f"{tmp_path}/programs"))
     script.chmod(0o755)
     return script
 
@@ -36,11 +38,23 @@ def test_settings_are_read_as_systemd_reads_them_and_nothing_in_them_is_carried_
     done = run(wrapper, "olt", "add", "with space")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == ["/srv/x", url, "America/Bogota", "olt", "add", "with space"]
+    assert done.stdout.splitlines() == ["facho", "/srv/x", url, "America/Bogota", "olt", "add", "with space"]
+
+
+def test_a_worker_gets_the_same_settings(wrapper: Path) -> None:
+    """As supervisor starts it."""
+    (wrapper.parent / "etc/facho.env").write_text("DATABASE_URL=postgresql://facho:a$(id);b@db/facho\n")
+
+    done = run(wrapper, "celery", "--app=facho.core", "worker")
+
+    assert done.stdout.splitlines() == [
+        *("celery", "/var/lib/facho", "postgresql://facho:a$(id);b@db/facho", ""),
+        *("--app=facho.core", "worker"),
+    ]
 
 
 def test_without_a_file_the_usual_data_folder_counts(wrapper: Path) -> None:
-    assert run(wrapper).stdout.splitlines()[0] == "/var/lib/facho"
+    assert run(wrapper).stdout.splitlines()[1] == "/var/lib/facho"
 
 
 def test_a_line_that_is_no_setting_is_refused(wrapper: Path) -> None:

@@ -19,6 +19,7 @@ RUN = {
     ("docs/neighbours.md", "csv"): (1, "tests/core/cli/test_netbox_page.py"),
     ("docs/neighbours.md", "ini"): (2, "tests/core/cli/test_netbox_page.py"),
     ("docs/neighbours.md", "sh"): (1, "tests/core/cli/test_netbox_page.py"),
+    ("docs/operations.md", "ini"): (2, "tests/docs/test_docs_shell.py"),
     ("docs/operations.md", "nginx"): (1, "tests/docs/test_docs_proxy.py"),
     ("docs/operations.md", "text"): (1, "tests/docs/test_docs_shell.py"),
     ("docs/operations.md", "yaml"): (1, "tests/deploy/test_helm_chart.py"),

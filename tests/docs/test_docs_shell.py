@@ -1,9 +1,12 @@
 """Blocks of commands run as they stand, in a shell, against what their page speaks of; none fails or complains."""
 
 import os
+import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 
@@ -99,6 +102,30 @@ def test_the_inventory_file_of_the_operators_page_is_imported(tmp_path: Path, se
     assert [(olt.name, olt.host, olt.vendor) for olt in Olt.objects.all()] == [
         ("centro-1", "192.0.2.10", "huawei_smartax")
     ]
+
+
+def test_the_timer_of_the_operators_page_writes_a_backup_and_deletes_old_ones(tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    for unit in blocks(ROOT / "docs/operations.md", "ini"):
+        text = unit.replace("/var/backups/facho", folder.name)
+        (tmp_path / unit.splitlines()[0].rpartition("/")[2]).write_text(text)
+    old, kept, other = folder / "2025-05-01-0310.facho", folder / "2025-06-01-0310.facho", folder / "mine"
+    for file, days in ((old, 40), (kept, 2), (other, 40)):
+        file.write_text("")
+        os.utime(file, (time.time() - days * 86_400,) * 2)
+
+    judged = ended("systemd-analyze verify --man=no ./backup-facho.service ./backup-facho.timer", tmp_path)
+    for line in (tmp_path / "backup-facho.service").read_text().splitlines():
+        name, _equals, command = line.partition("=")
+        if name.startswith("ExecStart"):
+            # As systemd hands it over: each word as it is, without a shell.
+            run(shlex.join(shlex.split(command.replace("%%", "%").replace("$$", "$"))), tmp_path)
+
+    assert (judged.returncode, judged.stderr) == (0, "")
+    (written,) = set(folder.iterdir()) - {kept, other}
+    assert written.name.startswith(f"{datetime.now().astimezone():%Y-}")
+    assert written.stat().st_size > 0
 
 
 def test_a_new_vendor_is_recorded_checked_and_tried_as_its_page_says(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ NEEDS = (
 # Of the tests that `make test-all` alone runs, such as those that boot a Debian or start containers.
 NEEDS_OF_REST = (
     Need("caddy", ("caddy",)),
+    Need("influxd", ("influxdb",)),
     Need("supervisord", ("supervisor",)),
     Need("mmdebstrap", ("mmdebstrap",)),
     Need("systemd-nspawn", ("systemd-container",)),

@@ -18,14 +18,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from statistics import quantiles
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.fleet import VENDOR
 from bench.private_database import private_database
 from bench.processes import Conversation, answer, conversation, own_mb, own_module, running, tree_of
-
-if TYPE_CHECKING:
-    from facho.executions.models import Execution
 
 KEYS = ("onu.run_state", "onu.last_down_cause", "onu.distance", "onu.rx_power", "onu.tx_power", "onu.temperature")
 # Where they are stored, and by how much they are multiplied before.
@@ -57,6 +54,8 @@ class ProductTask:
     pollers: int = POLLERS
     # How it reads its ONUs; as production reads light: by GET.
     query_type: str = "walk"
+    # As many nodes of each OLT share the columns; the second one waits until the first has ended.
+    nodes: int = 1
 
 
 @contextmanager
@@ -101,14 +100,21 @@ def _fill(task: ProductTask) -> None:
     from facho.polling.domain.execution_state import QueryType
     from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 
+    reads = {f"{STATE}-{number}": KEYS[number :: task.nodes] for number in range(task.nodes)}
+    columns = {DISCOVERY: ("onu.serial",), **reads}
     jobs = [
-        SnmpJob.objects.create(name=slug, slug=slug, vendor=VENDOR, query_type=query_type)
-        for slug, query_type in ((DISCOVERY, QueryType.DISCOVERY), (STATE, QueryType(task.query_type)))
+        SnmpJob.objects.create(
+            name=slug,
+            slug=slug,
+            vendor=VENDOR,
+            query_type=QueryType.DISCOVERY if slug == DISCOVERY else QueryType(task.query_type),
+        )
+        for slug in columns
     ]
     SnmpJobOid.objects.bulk_create(
         SnmpJobOid(job=job, position=position, column_key=key)
-        for job, keys in zip(jobs, (("onu.serial",), KEYS), strict=True)
-        for position, key in enumerate(keys)
+        for job in jobs
+        for position, key in enumerate(columns[job.slug])
     )
     olts = Olt.objects.bulk_create(
         Olt(
@@ -135,7 +141,7 @@ def poll(slug: str) -> dict[str, Any]:
     from facho.snmp_jobs.models import WorkflowNode
 
     began_at = datetime.now(UTC)
-    wished = WorkflowNode.objects.filter(job__slug=slug).update(run_requested_at=began_at)
+    wished = WorkflowNode.objects.filter(job__slug__startswith=slug).update(run_requested_at=began_at)
     give_up_at = time.monotonic() + ROUND_SECONDS
     while len(ended := _ended(slug, began_at)) < wished:
         if time.monotonic() > give_up_at:
@@ -144,41 +150,48 @@ def poll(slug: str) -> dict[str, Any]:
     return {"values": count_values(ended), "gaps_ms": idle_ms(ended)}
 
 
-def _ended(slug: str, since: datetime) -> "list[Execution]":
+def _ended(slug: str, since: datetime) -> "list[Any]":
+    """Return the runs of a kind of job that ended, each with the number of its columns as `keys`."""
+    from django.db.models import Count
+
     from facho.executions.models import Execution
 
-    runs = Execution.objects.filter(node__job__slug=slug, created_at__gte=since, finished_at__isnull=False)
+    runs = Execution.objects.filter(node__job__slug__startswith=slug, created_at__gte=since, finished_at__isnull=False)
     columns = (
         "status",
         "error",
         "result",
         "poller_id",
+        "olt_id",
         "node_id",
         "slot_at",
         "created_at",
         "started_at",
         "finished_at",
     )
-    return list(runs.exclude(status="SKIPPED").only(*columns))
+    return list(runs.exclude(status="SKIPPED").annotate(keys=Count("node__job__oids")).only(*columns))
 
 
-def count_values(runs: "Sequence[Execution]") -> int:
+def count_values(runs: Sequence[Any]) -> int:
     """Return how many values runs stored; one that failed makes the figures worthless."""
     for run in runs:
         if run.status != "SUCCESS":
             raise RuntimeError(f"a run ended {run.status}: {run.error}")
-    return sum(int((run.result or {})["onus"]) for run in runs) * len(KEYS)
+    return sum(int((run.result or {})["onus"]) * run.keys for run in runs)
 
 
 def count_stored() -> int:
     """Return how many values all runs have stored so far."""
+    from django.db.models import Count
+
     from facho.executions.models import Execution
 
-    results = Execution.objects.filter(node__job__slug=STATE, status="SUCCESS").values_list("result", flat=True)
-    return sum(int(result["onus"]) for result in results.iterator()) * len(KEYS)
+    runs = Execution.objects.filter(node__job__slug__startswith=STATE, status="SUCCESS")
+    results = runs.annotate(keys=Count("node__job__oids")).values_list("result", "keys")
+    return sum(int(result["onus"]) * keys for result, keys in results.iterator())
 
 
-def idle_ms(runs: "Sequence[Execution]") -> list[float]:
+def idle_ms(runs: Sequence[Any]) -> list[float]:
     """Return how long each poller that had work to do stood idle between a run's end and the next one's start."""
     of_pollers: dict[int, list[tuple[datetime, datetime]]] = {}
     for run in runs:
@@ -191,17 +204,31 @@ def idle_ms(runs: "Sequence[Execution]") -> list[float]:
     ]
 
 
+def hand_over_ms(runs: Sequence[Any]) -> list[float]:
+    """Return how long after each run's end the next one of its OLT started, where that was due already."""
+    of_olts: dict[int, list[Any]] = {}
+    for run in runs:
+        if run.started_at and run.slot_at:
+            of_olts.setdefault(run.olt_id, []).append(run)
+    return [
+        (later.started_at - earlier.finished_at).total_seconds() * 1000
+        for its in of_olts.values()
+        for earlier, later in pairwise(sorted(its, key=lambda run: run.started_at))
+        if later.slot_at <= earlier.finished_at
+    ]
+
+
 def schedule(interval_seconds: int) -> None:
     """Poll every OLT at an interval, spread over it; 0: no more, and what runs has ended. ONUs are found only once."""
     from facho.executions.models import Execution
     from facho.snmp_jobs.models import WorkflowNode
 
     now = datetime.now(UTC)
-    nodes = WorkflowNode.objects.filter(job__slug=STATE).order_by("id")
-    count = nodes.count()
-    for number, node in enumerate(nodes if interval_seconds else ()):
-        offset = number * interval_seconds // count
-        nodes.filter(id=node.id).update(
+    nodes = WorkflowNode.objects.filter(job__slug__startswith=STATE)
+    workflows = nodes.order_by("workflow_id").values_list("workflow_id", flat=True).distinct()
+    for number, workflow_id in enumerate(workflows if interval_seconds else ()):
+        offset = number * interval_seconds // len(workflows)
+        nodes.filter(workflow_id=workflow_id).update(
             interval_seconds=interval_seconds, offset_seconds=offset, next_run_at=now + timedelta(seconds=offset)
         )
     soon = WorkflowNode.objects.exclude(next_run_at__gt=now + PARKED / 2)
@@ -233,6 +260,8 @@ def look_back(seconds: float) -> dict[str, float]:
         "late_p99": percentile(late, 99),
         "cadence_p50": percentile(between, 50),
         "cadence_p99": percentile(between, 99),
+        "hand_overs": len(handed := hand_over_ms(runs)),
+        "hand_over_p99_ms": percentile(handed, 99),
     }
 
 

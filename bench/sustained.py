@@ -67,13 +67,15 @@ class ScheduledProduct:
 
 
 @contextmanager
-def scheduled_product(*, olts: int, onus: int, interval_seconds: int, players: int) -> Iterator[ScheduledProduct]:
+def scheduled_product(
+    *, olts: int, onus: int, interval_seconds: int, players: int, nodes: int = 1
+) -> Iterator[ScheduledProduct]:
     """Have everything polled once, with nothing scheduled yet."""
     sys.path.insert(0, str(TESTS))
     with (
         running_fleet(olts=olts, onus=onus, latency_ms=LATENCY_MS, speed=1.0, processes=players) as fleet,
         private_server() as (url, server),
-        running_product(ProductTask(fleet.ports, min(POLLERS, olts)), url) as driver,
+        running_product(ProductTask(fleet.ports, min(POLLERS, olts), nodes=nodes), url) as driver,
     ):
         driver.ask("poll")
         yield ScheduledProduct(fleet, driver, (driver.ask("pid"), server), interval_seconds)

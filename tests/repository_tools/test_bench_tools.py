@@ -15,7 +15,7 @@ from bench.end_to_end import BARE, ON_SQLITE, PRODUCT, PipelineSample, describe
 from bench.fleet import VENDOR, clock_of, running_fleet
 from bench.growth import BOUNDS, first_to_break
 from bench.processes import cpu_seconds, tree_of, tree_seconds
-from bench.product import KEYS, ProductTask, as_stored, idle_ms, percentile, running_product
+from bench.product import KEYS, ProductTask, as_stored, hand_over_ms, idle_ms, percentile, running_product
 
 from facho.executions.models import Execution
 from facho.polling.snmp.ber import PduKind, decode_message
@@ -99,6 +99,16 @@ def test_idle_time_is_counted_on_each_poller() -> None:
         )
 
     assert sorted(idle_ms([run(1, 0, 4), run(2, 0, 1), run(1, 5, 6), run(2, 1, 9)])) == [0, 1000]
+
+
+def test_a_hand_over_is_counted_where_the_next_run_of_the_olt_was_due() -> None:
+    def run(olt: int, slot: int, start: int, end: int) -> Execution:
+        slot_at, started_at, finished_at = (NOW + timedelta(seconds=second) for second in (slot, start, end))
+        return Execution(olt_id=olt, slot_at=slot_at, started_at=started_at, finished_at=finished_at)
+
+    waited, own_slot, elsewhere = run(1, 0, 5, 6), run(1, 9, 9, 10), run(2, 0, 0, 3)
+
+    assert hand_over_ms([waited, run(1, 0, 0, 4), own_slot, elsewhere]) == [1000]
 
 
 def test_truth_is_compared_as_it_is_stored() -> None:

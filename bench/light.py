@@ -11,11 +11,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from json import dumps, loads
 from statistics import median
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,11 @@ from facho.polling.domain.light import (
     sum_up_day,
     watch_light,
 )
+from facho.polling.domain.onu_events import POWER_STEP_CDBM, REFERENCE_HOLDS
 from facho.simulator.plant import DAY_SECONDS, PlantFault, TrueFault
+
+if TYPE_CHECKING:
+    from facho.alerts.condition import Condition
 
 SEEDS = ("north", "south", "east")
 TUNING_SEEDS = ("west", "centre")
@@ -96,6 +101,7 @@ class PortSteps:
 class Score:
     """What one seed gave, ready to be added up."""
 
+    ports: int = 0
     onus: int = 0
     failures: int = 0
     found: int = 0
@@ -104,6 +110,12 @@ class Score:
     dumb_right: int = 0
     forecast_errors: list[float] = field(default_factory=list)
     dumb_forecast_errors: list[float] = field(default_factory=list)
+    # On what the weekly line names by itself, and how many ONUs and months of those and of ours have a decay.
+    dumb_own_errors: list[float] = field(default_factory=list)
+    forecasts_right: int = 0
+    forecasts_wrong: int = 0
+    dumb_forecasts_right: int = 0
+    dumb_forecasts_wrong: int = 0
     inside_range: list[bool] = field(default_factory=list)
     false_alarms: int = 0
     dumb_false_alarms: int = 0
@@ -132,6 +144,7 @@ class Score:
     healthy_days: float = 0.0
     healthy_alerts: int = 0
     dumb_healthy_alerts: int = 0
+    single_healthy_alerts: int = 0
 
     def add(self, other: "Score") -> None:
         """Add another seed's."""
@@ -141,7 +154,7 @@ class Score:
 
 def score_seed(seed: str, ports: int) -> Score:
     """Play some ports and judge what the rules found."""
-    score = Score()
+    score = Score(ports=ports)
     for first in range(0, ports, PORTS_AT_ONCE):
         numbers = range(first, min(first + PORTS_AT_ONCE, ports))
         _score_ports([simulate_port(f"{seed}/{number}", SETTINGS) for number in numbers], score)
@@ -159,6 +172,7 @@ def _score_calm(ports: Sequence[PortReadings], score: Score) -> None:
     from facho.alerts.conditions.light_decay import LIGHT_DECAY
 
     step_db, branch_db, decay_days = (each.threshold.usual for each in (BRANCH_STEP, BRANCH_DECAY, LIGHT_DECAY))
+    score.single_healthy_alerts += count_single_alerts(np.concatenate([port.rx_dbm for port in ports]))
     for port, found in zip(ports, watch_ports(ports), strict=True):
         score.healthy_alerts += sum(-each.size_db >= step_db for each in found.common)
         daily = by_day(port.rx_dbm).median_dbm
@@ -176,6 +190,58 @@ def _score_calm(ports: Sequence[PortReadings], score: Score) -> None:
         score.healthy_alerts += len(alerts)
         score.dumb_healthy_alerts += dumb
         score.healthy_days += len(port.box) * CALM.days / HEALTHY_ONUS
+
+
+def count_single_alerts(light: NDArray[np.float64]) -> int:
+    """Count what the default rules of single ONUs, weak light and power step, would send after the first day."""
+    from facho.alerts.conditions.power_step import POWER_STEP
+    from facho.alerts.conditions.weak_light import WEAK_LIGHT
+
+    weak_by = WEAK_LIGHT.threshold.usual - light
+    stepped_by = dropped_by(light) - POWER_STEP.threshold.usual
+    return count_openings(weak_by, WEAK_LIGHT) + count_openings(stepped_by, POWER_STEP)
+
+
+def count_openings(beyond: NDArray[np.float64], condition: "Condition") -> int:
+    """Count alerts by how far each ONU (row) is beyond the limit in each poll, as `alerting.follow` judges it."""
+    rule, a_day = condition.default_rule, DAY_SECONDS // SETTINGS.poll_seconds
+    hold, clear = (minutes * 60 // SETTINGS.poll_seconds for minutes in (rule.hold_minutes, rule.clear_minutes))
+    began, calm = np.full(len(beyond), -1), np.full(len(beyond), -1)
+    is_firing, sent = np.zeros(len(beyond), dtype=bool), 0
+    for poll, values in enumerate(beyond.T):
+        is_wrong = values > np.where((began >= 0) & (calm < 0), -rule.clear_margin, 0.0)
+        is_fine = ~np.isnan(values) & ~is_wrong
+        began[~is_wrong & ~is_firing] = -1
+        began[is_wrong & (began < 0)] = poll
+        opens = is_wrong & ~is_firing & (poll - began >= hold)
+        sent += int(opens.sum()) * (poll >= a_day)
+        is_firing |= opens
+        calm[is_wrong] = -1
+        calm[is_fine & is_firing & (calm < 0)] = poll
+        is_over = is_fine & is_firing & (poll - calm >= clear)
+        began[is_over], calm[is_over], is_firing[is_over] = -1, -1, False
+    return sent
+
+
+def dropped_by(light: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how many dB below its level of the last day each ONU is after a drop, as events and the rule judge it."""
+    from facho.alerts.conditions.power_step import USUAL
+
+    step, holds, usual_for = POWER_STEP_CDBM / 100 - 1e-6, REFERENCE_HOLDS.total_seconds(), USUAL.total_seconds()
+    reference, since = np.full(len(light), np.nan), np.zeros(len(light))
+    usual, dropped_at = np.full(len(light), -np.inf), np.full(len(light), -np.inf)
+    found = np.empty_like(light)
+    for poll, values in enumerate(light.T):
+        now = poll * SETTINGS.poll_seconds
+        change = values - reference
+        is_recent, is_drop = now - dropped_at < usual_for, change <= -step
+        usual[is_drop] = np.where(is_recent, np.maximum(usual, reference), reference)[is_drop]
+        dropped_at[is_drop] = now
+        is_new = ~np.isnan(values) & (np.isnan(reference) | (np.abs(change) >= step) | (now - since >= holds))
+        reference[is_new], since[is_new] = values[is_new], now
+        # Without a drop it is fine, whatever it receives; without a reading nothing is known.
+        found[:, poll] = np.where(is_recent | is_drop | np.isnan(values), usual - values, -np.inf)
+    return found
 
 
 def by_day(values: NDArray[np.float64]) -> DayLight:
@@ -333,6 +399,7 @@ def _score_decays(port: PortReadings, score: Score) -> None:
     weak: set[int] = set()
     warned: set[int] = set()
     false: set[tuple[int, int]] = set()
+    right: set[tuple[int, int]] = set()
     for day in range(14, SETTINGS.days):
         began = time.process_time()
         decays = find_decays(daily[:, max(0, day - DECAY_DAYS + 1) : day + 1])
@@ -340,28 +407,57 @@ def _score_decays(port: PortReadings, score: Score) -> None:
         _gather(groups, [each.members for each in common_decays(decays)])
         weak |= weak_lasers(daily, upstream, day)
         soonest, likely, latest = decays.days_to(LIMIT_DBM)
+        weekly = dumb_days_left(daily, day)
         for onu in np.flatnonzero(decays.is_decay & (likely <= FORECAST_DAYS)).tolist():
-            its = [each for each in truth.get(onu, ()) if each.first <= day <= each.last + 2]
-            if not its:
+            if not decaying(truth, onu, day):
                 false.add((onu, day // 30))
                 continue
+            right.add((onu, day // 30))
             warned.add(onu)
-            left = its[0].days_left(day)
-            if len(its) == 1 and left >= 1 and day < its[0].last:
+            if left := true_days_left(truth, onu, day):
                 score.forecast_errors.append(abs(likely[onu] - left) / left)
-                score.dumb_forecast_errors.append(abs(_dumb_days_left(daily[onu, : day + 1]) - left) / left)
+                score.dumb_forecast_errors.append(abs(weekly[onu] - left) / left)
                 score.inside_range.append(bool(soonest[onu] <= left <= latest[onu]))
     crossing = {onu for onu, all_its in truth.items() if any(each.days_left(each.last) < 0 for each in all_its)}
     score.crossing += len(crossing)
     score.warned += len(crossing & warned)
     score.false_alarms += len(false)
+    score.forecasts_right += len(right)
+    score.forecasts_wrong += len(false - right)
     score.dumb_false_alarms += len(_dumb_alarms(daily, truth))
+    score_weekly_lines(daily, truth, score)
     _score_branches(port, groups, score)
     lasers = {int(np.flatnonzero(each.members)[0]): each for each in port.faults if each.kind is PlantFault.WEAK_LASER}
     falls = [(each.until - each.since) / DAY_SECONDS * each.size for each in lasers.values()]
     score.lasers += sum(fall >= LEAST_LOSS_DB for fall in falls)
     score.lasers_named += len(weak & lasers.keys())
     score.lasers_wrong += len(weak - lasers.keys())
+
+
+def decaying(truth: Mapping[int, Sequence[TrueDecay]], onu: int, day: int) -> list[TrueDecay]:
+    return [each for each in truth.get(onu, ()) if each.first <= day <= each.last + 2]
+
+
+def true_days_left(truth: Mapping[int, Sequence[TrueDecay]], onu: int, day: int) -> float:
+    """Return the days until an ONU's one decay crosses the limit; 0 where that is no question, or today's."""
+    its = decaying(truth, onu, day)
+    left = its[0].days_left(day) if len(its) == 1 and day < its[0].last else 0.0
+    return left if left >= 1 else 0.0
+
+
+def score_weekly_lines(daily: NDArray[np.float64], truth: Mapping[int, Sequence[TrueDecay]], score: Score) -> None:
+    """Judge the line through a week on every ONU that it names by itself."""
+    right: set[tuple[int, int]] = set()
+    wrong: set[tuple[int, int]] = set()
+    for day in range(14, SETTINGS.days):
+        weekly = dumb_days_left(daily, day)
+        # What is too weak already is no forecast.
+        for onu in np.flatnonzero((weekly > 0) & (weekly <= FORECAST_DAYS)).tolist():
+            (right if decaying(truth, onu, day) else wrong).add((onu, day // 30))
+            if left := true_days_left(truth, onu, day):
+                score.dumb_own_errors.append(abs(weekly[onu] - left) / left)
+    score.dumb_forecasts_right += len(right)
+    score.dumb_forecasts_wrong += len(wrong - right)
 
 
 def _score_unsteady(port: PortReadings, days: DayLight, score: Score) -> None:
@@ -432,10 +528,12 @@ def _alike(one: Mask, other: Mask) -> bool:
     return bool((one & other).sum() >= 0.5 * (one | other).sum())
 
 
-def _dumb_days_left(daily: NDArray[np.float64]) -> float:
-    """Let light fall on as it did within the last week; a year where it did not."""
-    fall = (daily[-1 - DUMB_DAYS] - daily[-1]) / DUMB_DAYS
-    return min(max(float(daily[-1]) - LIMIT_DBM, 0.0) / fall, 365.0) if fall > 0 else 365.0
+def dumb_days_left(daily: NDArray[np.float64], day: int) -> NDArray[np.float64]:
+    """Let the light of each ONU fall on as it did within the last week; a year where it did not."""
+    fall = (daily[:, day - DUMB_DAYS] - daily[:, day]) / DUMB_DAYS
+    left, is_falling = np.full(len(daily), 365.0), fall > 0
+    left[is_falling] = np.maximum(daily[is_falling, day] - LIMIT_DBM, 0.0) / fall[is_falling]
+    return np.minimum(left, 365.0)
 
 
 def _dumb_alarms(daily: NDArray[np.float64], truth: dict[int, list[TrueDecay]]) -> set[tuple[int, int]]:
@@ -470,6 +568,7 @@ class Judged:
     forecast_error: float
     false_alarms: float
     healthy_alerts: float
+    single_healthy_alerts: float
     rand_index: float
 
     @classmethod
@@ -480,6 +579,7 @@ class Judged:
             median(score.forecast_errors) if score.forecast_errors else 1.0,
             score.false_alarms / onu_months(score),
             score.healthy_alerts / max(score.healthy_days, 1e-9),
+            score.single_healthy_alerts / max(score.healthy_days, 1e-9),
             float(np.mean(score.tree_scores)) if score.tree_scores else 0.0,
         )
 
@@ -495,7 +595,7 @@ def describe(scores: Sequence[Score]) -> Section:
     for each in scores:
         score.add(each)
     whole, seeds, months = Judged.of(score), [Judged.of(each) for each in scores], onu_months(score)
-    per_day = 1e5 / score.onus / SETTINGS.days
+    per_day, ports = 1e5 / score.onus / SETTINGS.days, min(each.ports for each in scores)
 
     def apart(name: str) -> str:
         return ", ".join(f"{getattr(each, name):.3g}" for each in seeds)
@@ -509,6 +609,13 @@ def describe(scores: Sequence[Score]) -> Section:
         ("recall within two polls", "", whole.recall, apart("recall"), share(score.dumb_right, score.failures)),
         ("median error of forecasts, share of the time left", len(score.forecast_errors), whole.forecast_error,
          apart("forecast_error"), median(score.dumb_forecast_errors) if score.dumb_forecast_errors else ""),
+        ("median error of forecasts, each on all ONUs that it names by itself", len(score.dumb_own_errors),
+         whole.forecast_error, "", median(score.dumb_own_errors) if score.dumb_own_errors else ""),
+        ("ONUs and months that a forecast names, share with a decay", score.forecasts_right + score.forecasts_wrong,
+         share(score.forecasts_right, score.forecasts_right + score.forecasts_wrong), "",
+         share(score.dumb_forecasts_right, score.dumb_forecasts_right + score.dumb_forecasts_wrong)),
+        ("named by a forecast without a decay, per 1,000 ONUs and month", score.dumb_forecasts_wrong,
+         score.forecasts_wrong / months, "", score.dumb_forecasts_wrong / months),
         ("forecasts whose range holds the true day", "", float(np.mean(score.inside_range)), "", ""),
         ("ONUs that crossed the limit, share named before", score.crossing, share(score.warned, score.crossing), "", 0),
         ("false alarms of all kinds that notify, per 1,000 ONUs and month", score.false_alarms, whole.false_alarms,
@@ -531,11 +638,14 @@ def describe(scores: Sequence[Score]) -> Section:
          score.flapping_wrong + score.unsteady_wrong, (score.flapping_wrong + score.unsteady_wrong) / months, "", ""),
         ("alerts a day of a healthy network of 20,000 ONUs", round(score.healthy_days, 1), whole.healthy_alerts,
          apart("healthy_alerts"), share(score.dumb_healthy_alerts, score.healthy_days)),
+        ("alerts a day of the same by the rules of single ONUs, weak light and power step", score.single_healthy_alerts,
+         share(score.single_healthy_alerts, score.healthy_days), apart("single_healthy_alerts"), ""),
         ("CPU seconds a day for 100,000 ONUs, steps", "", score.watch_cpu_seconds * per_day, "", ""),
         ("CPU seconds a day for 100,000 ONUs, decays", "", score.decay_cpu_seconds * per_day, "", ""),
     ]  # fmt: skip
     return Section(
-        f"Light of a simulated plant: {score.onus:,} ONUs, {SETTINGS.days} days",
+        f"Light of a simulated plant: {ports} ports of each of {len(scores)} seeds, {SETTINGS.days} days, "
+        f"{score.onus:,} ONUs",
         ("What", "Cases", "Rules of light", f"By seed: {', '.join(SEEDS)}", "Fixed thresholds"),
         rows,
         [

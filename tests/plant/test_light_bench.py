@@ -3,23 +3,32 @@
 import numpy as np
 import pytest
 from bench.light import (
+    CALM,
+    PORTS,
     SEEDS,
     SETTINGS,
     TUNING_SEEDS,
     Found,
     Score,
+    TrueDecay,
+    count_openings,
     count_right,
+    describe,
+    dropped_by,
     dumb_failures,
     rand_index,
+    score_weekly_lines,
     true_decays,
     watch_ports,
 )
 from bench.plant import PlantSettings, PortReadings, simulate_port
 from numpy.typing import NDArray
 
+from facho.alerts.conditions.weak_light import WEAK_LIGHT
 from facho.simulator.plant import DAY_SECONDS, PlantFault, TrueFault
 
 POLL_SECONDS = 300
+DAY_POLLS = DAY_SECONDS // POLL_SECONDS
 
 
 def mask(*members: int, onus: int = 6) -> NDArray[np.bool_]:
@@ -43,6 +52,15 @@ def step(poll: float, *members: int) -> TrueFault:
 def test_seeds_that_rules_are_tuned_on_are_not_those_that_judge_them() -> None:
     assert not set(TUNING_SEEDS) & set(SEEDS)
     assert len(set(SEEDS)) == 3
+
+
+def test_what_is_promised_is_measured_on_200_ports_for_90_days_and_its_title_shows_it() -> None:
+    seeds = [Score(ports=PORTS, onus=4_000, inside_range=[True], dumb_tree_scores=[0.5]) for _ in SEEDS]
+
+    title = describe(seeds).title
+
+    assert (PORTS, SETTINGS.days, CALM.days) == (200, 90, 90)
+    assert title == "Light of a simulated plant: 200 ports of each of 3 seeds, 90 days, 12,000 ONUs"
 
 
 @pytest.mark.parametrize(
@@ -125,6 +143,62 @@ def test_a_true_decay_is_the_line_of_the_true_light() -> None:
     assert decay.rate == pytest.approx(-0.1, rel=0.08)
     # From -20 dBm on it takes 70 days to -27 dBm, 40 of which are over.
     assert decay.days_left(50) == pytest.approx(7 / -decay.rate - 40, abs=1.0)
+
+
+def test_the_weekly_line_is_judged_on_every_onu_that_it_names_by_itself() -> None:
+    days = np.arange(SETTINGS.days)
+    # One decays, one fell within a week for another reason, one falls too slowly to be named, one is weak already.
+    daily = np.stack(
+        [
+            -24 - 0.1 * np.maximum(days - 10, 0),
+            np.where(days < 40, -25.0, -26.0),
+            -22 - 0.01 * days,
+            -27.5 - 0.01 * days,
+        ]
+    )
+    truth = {0: [TrueDecay(10, 89, -0.1, -23.0)]}
+    score = Score()
+
+    score_weekly_lines(daily, truth, score)
+
+    # The decay crosses the limit on day 40; the step is named within its week, on both sides of a month's end.
+    assert (score.dumb_forecasts_right, score.dumb_forecasts_wrong) == (2, 1)
+    assert max(score.dumb_own_errors[10:]) < 0.01
+
+
+def beyond(*runs: tuple[int, float]) -> NDArray[np.float64]:
+    """A day without anything, and then so many polls of each value."""
+    return np.array([[*[-5.0] * DAY_POLLS, *(value for polls, value in runs for _ in range(polls))]])
+
+
+@pytest.mark.parametrize(
+    ("runs", "sent"),
+    [
+        ([(3, 1.0), (9, -5.0)], 0),
+        ([(4, 1.0), (9, -5.0)], 1),
+        # Unknown ends what was not sent yet, and nothing that was.
+        ([(3, 1.0), (1, np.nan), (3, 1.0)], 0),
+        ([(4, 1.0), (20, np.nan), (9, 1.0)], 1),
+        # Within its margin, or fine for less than half an hour, it is the same alert.
+        ([(4, 1.0), (40, -0.5), (9, 1.0)], 1),
+        ([(4, 1.0), (6, -5.0), (9, 1.0)], 1),
+        ([(4, 1.0), (7, -5.0), (9, 1.0)], 2),
+    ],
+)
+def test_alerts_of_weak_light_are_counted_as_rules_open_and_end_them(runs: list[tuple[int, float]], sent: int) -> None:
+    assert count_openings(beyond(*runs), WEAK_LIGHT) == sent
+
+
+def test_a_power_step_is_measured_from_the_level_of_the_last_day() -> None:
+    hour = 3_600 // POLL_SECONDS
+    light = np.array([[*[-20.0] * hour, *[-22.0] * hour, *[-23.5] * hour, *[-26.8] * hour, *[-26.8] * 26 * hour]])
+
+    dropped = dropped_by(light)[0, hour // 2 :: hour]
+
+    # Two decibels are no event; 3.5 are, and 3.3 more from the higher of both levels; after a day it is normal.
+    assert np.isneginf(dropped[:2]).all()
+    assert dropped[2:4].tolist() == pytest.approx([3.5, 6.8])
+    assert np.isneginf(dropped[-1])
 
 
 def test_seeds_add_up() -> None:

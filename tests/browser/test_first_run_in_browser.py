@@ -16,6 +16,7 @@ from facho.accounts.roles import Role
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ONUS = 32
+PORTUGUESE = pytest.param("pt-br", marks=pytest.mark.thorough)
 
 
 @pytest.fixture
@@ -37,9 +38,10 @@ def setup_link(tmp_path: Path) -> Iterator[str]:
 
 def look(visit: Visit, name: str) -> None:
     """Keep the page as a desk and as a phone show it; both have to hold it."""
+    language = visit.page.locator("html").get_attribute("lang")
     for width in (DESKTOP, PHONE):
         visit.page.set_viewport_size({"width": width, "height": 900})
-        visit.keep(f"first-run-{name}-{width}")
+        visit.keep(f"first-run-{name}-{language}-{width}")
         assert visit.width() == width
     assert visit.faults() == []
     visit.page.set_viewport_size({"width": DESKTOP, "height": 900})
@@ -64,10 +66,11 @@ def add_olt(visit: Visit, port: str, community: str) -> None:
     visit.page.click(".details button[type=submit]")
 
 
+@pytest.mark.parametrize("language", ["es", PORTUGUESE])
 def test_a_newcomer_goes_from_an_empty_product_to_the_first_onus(
-    setup_link: str, simulated_port: str, visitor: Visitor
+    setup_link: str, simulated_port: str, visitor: Visitor, language: str
 ) -> None:
-    visit = visitor(language="es")
+    visit = visitor(language=language)
     become_administrator(visit, setup_link)
     look(visit, "2-empty")
     add_olt(visit, simulated_port, "wrong")
@@ -104,12 +107,13 @@ def test_a_newcomer_goes_from_an_empty_product_to_the_first_onus(
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("language", ["en", PORTUGUESE])
 def test_only_what_the_chosen_version_needs_is_asked_for_and_a_stranger_can_be_named(
-    live_server: LiveServer, visitor: Visitor
+    live_server: LiveServer, visitor: Visitor, language: str
 ) -> None:
     make_user(Role.ADMIN, "ana")
     olt = make_olt("Sur", sys_object_id="1.3.6.1.4.1.99999.1", vendor="generic", sys_descr="<script>alert(1)</script>")
-    visit = visitor(dark=True)
+    visit = visitor(dark=True, language=language)
     visit.log_in(live_server.url, "ana", PASSWORD)
 
     visit.page.click("#add-olt")

@@ -86,6 +86,7 @@ def test_a_list_that_stays_open_agrees_with_the_badge_and_moves_little(url: str,
     [
         pytest.param(DESKTOP, "en", True, marks=pytest.mark.thorough),
         pytest.param(PHONE, "es", False, marks=pytest.mark.thorough),
+        pytest.param(PHONE, "pt-br", False, marks=pytest.mark.thorough),
         (1920, "es", False),
     ],
 )

@@ -80,7 +80,10 @@ def wait_for_another(page: Page, before: tuple[int, int]) -> tuple[int, int]:
     return period(page)
 
 
-@pytest.mark.parametrize(("language", "width", "dark"), [("en", DESKTOP, False), ("es", PHONE, True)])
+PORTUGUESE = pytest.param("pt-br", PHONE, False, marks=pytest.mark.thorough)
+
+
+@pytest.mark.parametrize(("language", "width", "dark"), [("en", DESKTOP, False), ("es", PHONE, True), PORTUGUESE])
 def test_a_port_is_seen_whole(
     visitor: Visitor, live_server: LiveServer, onus: list[Onu], language: str, width: int, *, dark: bool
 ) -> None:
@@ -98,7 +101,7 @@ def test_a_port_is_seen_whole(
     assert visit.complaints == []
 
 
-@pytest.mark.parametrize(("language", "width", "dark"), [("es", DESKTOP, False), ("en", PHONE, True)])
+@pytest.mark.parametrize(("language", "width", "dark"), [("es", DESKTOP, False), ("en", PHONE, True), PORTUGUESE])
 def test_cards_and_uplinks_are_seen_over_time(
     visitor: Visitor, live_server: LiveServer, onus: list[Onu], language: str, width: int, *, dark: bool
 ) -> None:

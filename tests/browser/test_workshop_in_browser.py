@@ -1,4 +1,4 @@
-"""Five daily tasks by mouse, finger and keys, in both languages, on a desk and on a phone; their steps are counted.
+"""Five daily tasks by mouse, finger and keys, in every language, on a desk and on a phone; their steps are counted.
 
 A step is a click, a key or a field that is filled in. The login is not counted.
 """
@@ -20,6 +20,7 @@ WINDOWS = [
     ("en", DESKTOP),
     pytest.param(("es", DESKTOP), marks=pytest.mark.thorough),
     pytest.param(("en", PHONE), marks=pytest.mark.thorough),
+    pytest.param(("pt-br", PHONE), marks=pytest.mark.thorough),
 ]
 CUSTOMERS = 1_000
 TAGGED = 200

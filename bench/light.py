@@ -110,7 +110,7 @@ class Score:
     dumb_right: int = 0
     forecast_errors: list[float] = field(default_factory=list)
     dumb_forecast_errors: list[float] = field(default_factory=list)
-    # On what the weekly line names by itself, and how many ONUs and months of those and of ours have a decay.
+    # On what the weekly line names by itself; then the ONUs and months that a forecast names, by whether they decay.
     dumb_own_errors: list[float] = field(default_factory=list)
     forecasts_right: int = 0
     forecasts_wrong: int = 0

@@ -82,6 +82,15 @@ def caddy() -> str:
 
 
 @pytest.fixture
+def supervisord() -> str:
+    """The program, which only the tests of `make test-all` install."""
+    program = shutil.which("supervisord")
+    if program is None:
+        pytest.skip("not installed: supervisor")
+    return program
+
+
+@pytest.fixture
 def docker(tmp_path: Path, wheels: Path) -> Iterator[Docker]:
     """A Docker of the test's own, with base images made of Debian packages."""
     try:

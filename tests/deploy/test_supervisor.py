@@ -2,7 +2,6 @@
 
 import re
 import select
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -29,15 +28,6 @@ pidfile={folder}/pid
 [include]
 files={folder}/facho.conf
 """
-
-
-@pytest.fixture
-def supervisord() -> str:
-    """The program, which only the tests of `make test-all` install."""
-    program = shutil.which("supervisord")
-    if program is None:
-        pytest.skip("not installed: supervisor")
-    return program
 
 
 @pytest.fixture

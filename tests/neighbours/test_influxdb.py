@@ -7,14 +7,12 @@ import pytest
 from api.rows import make_olt, make_onu
 from facho.neighbours.onu_metrics import known_onus, write_influx
 from neighbours.line_protocol import read_line_protocol
-from servers.influxdb import find_influxdb, private_influxdb
+from servers.influxdb import private_influxdb
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.thorough, pytest.mark.slow]
 
 
 def test_influxdb_takes_every_line_and_reads_tags_and_fields_as_they_were_written(tmp_path: Path) -> None:
-    if find_influxdb() is None:
-        pytest.skip("not installed: influxdb")
     centro, hostile = make_olt("CENTRO"), make_olt('a"b\\c\nd} 1, x=y \\')
     light = {"rx_power_cdbm": -2150, "tx_power_cdbm": 230, "olt_rx_power_cdbm": None, "temperature_tenths": 0}
     make_onu(centro, (0, 1, 3, 7), serial="HWTC00000007", run_state="online", **light)

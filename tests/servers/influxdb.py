@@ -59,18 +59,17 @@ class InfluxDb:
             return answer.status, answer.read().decode()
 
 
-def find_influxdb() -> str | None:
-    return shutil.which("influxd")
-
-
 @contextmanager
 def private_influxdb(folder: Path) -> Iterator[InfluxDb]:
     """Run a server below `folder`, with an empty database."""
+    program = shutil.which("influxd")
+    if program is None:
+        raise FileNotFoundError("InfluxDB is not installed: run `make test-all`, or apt-get install influxdb")
     port, own_port = free_port(), free_port()
     (folder / "influxdb.conf").write_text(CONFIGURATION.format(folder=folder, port=port, own_port=own_port))
     with (folder / "log").open("ab") as output:
         process = subprocess.Popen(
-            [find_influxdb() or "influxd", "-config", folder / "influxdb.conf"],
+            [program, "-config", folder / "influxdb.conf"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

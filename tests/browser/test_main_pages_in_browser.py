@@ -126,7 +126,9 @@ def test_the_description_of_the_api_asks_nobody_else(cut_demo: Demo, visit: Visi
     assert visit.strangers(cut_demo.url) == []
 
 
-@pytest.mark.parametrize("language", SHOWN)
+@pytest.mark.parametrize(
+    "language", ["en", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("es", "pt-br"))]
+)
 def test_the_pictures_of_the_readme_are_taken_here(
     cut_demo: Demo, rows: dict[str, int], visitor: Visitor, language: str
 ) -> None:

@@ -8,6 +8,7 @@ SLACK = 2.0
 OLTS, ONUS = 20, 250
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_walking_costs_no_more_than_gufo_snmp_does() -> None:
     found = measure_walks([FACHO, DECODED, GUFO], olts=OLTS, onus=ONUS, rounds=3)

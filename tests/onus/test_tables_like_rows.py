@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.hosts.models import Olt
@@ -298,7 +298,6 @@ HAPPENINGS = (
 )
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_a_poll_as_a_table_stores_what_row_by_row_would(data: st.DataObject) -> None:
     """D17, S3-11: of every ONU and OID the latest raw value, and all that follows from it."""

@@ -191,7 +191,7 @@ def test_a_key_file_that_cannot_be_written_is_reported_when_everything_has_the_f
 
 @pytest.mark.any_database
 @pytest.mark.usefixtures("made_database")
-@pytest.mark.parametrize("kills", [4, pytest.param(12, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.thorough)])
 def test_killed_at_any_moment_nothing_is_lost_and_it_goes_on(
     facho_process: Command, product_environ: dict[str, str], tmp_path: Path, kills: int
 ) -> None:

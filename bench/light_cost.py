@@ -41,7 +41,9 @@ NETWORK = 100_000
 # What a new watcher looks back at.
 WAITING = timedelta(hours=2)
 OLTS, ROUNDS = 40, 6
-AT_MOST_CPU, AT_MOST_LATER_MS, AT_MOST_MB = 60.0, 500.0, 512.0
+AT_MOST_CPU, AT_MOST_MB = 60.0, 512.0
+# Half a second of the scheduler's one goes unnoticed; the analysis never pauses here, unlike in the product.
+AT_MOST_LATER_MS = {"the median of": 100.0, "the 99th of 100": 500.0}
 
 
 def measure_section() -> Section:
@@ -87,10 +89,13 @@ def describe(figures: Mapping[str, dict[str, Any]]) -> Section:
                 found["watch"] + found["idle"] + found["judge"] + max(found["final"], found["first"]),
                 AT_MOST_CPU,
             ),
-            Target(
-                f"{name}: ms that the 99th of 100 starts is later with the analysis",
-                max(found["with_ms"][1] - found["alone_ms"][1], 0.0),
-                AT_MOST_LATER_MS,
+            *(
+                Target(
+                    f"{name}: ms that {which} starts is later with the analysis",
+                    max(found["with_ms"][place] - found["alone_ms"][place], 0.0),
+                    at_most,
+                )
+                for place, (which, at_most) in enumerate(AT_MOST_LATER_MS.items())
             ),
             Target(f"{name}: MB for 100,000 ONUs", found["kept_mb"] + found["batch_mb"], AT_MOST_MB),
         ]
@@ -106,8 +111,12 @@ def main() -> None:
 
 
 async def _measure() -> dict[str, Any]:
+    from facho.core.processes import supervisor
     from facho.core.wiring import build_engine, open_parts
 
+    # As every engine does before it starts.
+    supervisor.collect_seldom()
+    supervisor.switch_often()
     with running_fleet(olts=OLTS, onus=2, latency_ms=LATENCY_MS) as fleet:
         async with open_parts("bench") as parts:
             await parts.database.run(_prepare, fleet.ports)

@@ -277,7 +277,7 @@ class OnuViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[Onu]):
         ORDERING: filters.QueryParameter(
             _order,
             {"type": "string", "enum": list(SORT_WORDS), "default": DEFAULT_SORT},
-            "A minus gives the reverse. Who has no light is the last by `rx_power`.",
+            "A minus gives the reverse. ONUs without light sort last by `rx_power`.",
         ),
     }
     queryset = shown_onus()

@@ -406,7 +406,7 @@ def repair_words(repair: ReportRepair) -> str:
 def _repairs(sheet: ReportSheet, repairs: Sequence[ReportRepair]) -> None:
     sheet.heading(_("Repairs that helped"))
     if not repairs:
-        sheet.line(_("No ONU has lastingly more light."), FAINT)
+        sheet.line(_("No lasting improvement."), FAINT)
         return
     columns = [
         PdfColumn(_("What"), 30, repair_words),

@@ -158,7 +158,7 @@ class QueueSerializer(serializers.Serializer[QueueState]):
 
 
 class HolderSerializer(serializers.Serializer[Holder]):
-    """Who holds an OLT; without a node it is a probe or a question by hand."""
+    """The execution that holds an OLT; without a node it is a probe or a manual query."""
 
     execution_id = serializers.IntegerField()
     node_id = serializers.IntegerField(allow_null=True)

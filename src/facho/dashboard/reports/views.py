@@ -90,7 +90,7 @@ REPORT_TABLES: Mapping[str, ReportTable] = {
         gettext_lazy("Customers with the weakest light"), report.load_weakest, gettext_lazy("No light was too weak.")
     ),
     "repairs": ReportTable(
-        gettext_lazy("Repairs that helped"), report.load_repairs, gettext_lazy("No ONU has lastingly more light.")
+        gettext_lazy("Repairs that helped"), report.load_repairs, gettext_lazy("No lasting improvement.")
     ),
 }
 # Every customer, a page at a time: never all of them in memory.

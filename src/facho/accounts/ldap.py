@@ -52,7 +52,7 @@ def identify(name: str, password: str) -> Identity | None:
     with _connected() as connection:
         wanted = settings.FACHO_LDAP_USER_FILTER.replace("{name}", escape_filter_chars(name))
         found = list(_search(connection, settings.FACHO_LDAP_USER_BASE, wanted, _ATTRIBUTES, most=2))
-        # Of two people with one name none is meant.
+        # Ambiguous name: no match.
         if len(found) != 1:
             return None
         dn, attributes = found[0]

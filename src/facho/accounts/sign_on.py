@@ -1,6 +1,6 @@
-"""Turns somebody whom a provider or a directory vouches for into an account with a role and OLT groups.
+"""Turns a person confirmed by a provider or a directory into an account with a role and OLT groups.
 
-An account is found by issuer and subject and by nothing else: a name or an e-mail address can be chosen by people.
+An account is found only by issuer and subject: people can choose their name or e-mail address.
 """
 
 import logging
@@ -107,7 +107,7 @@ def _existing(names: frozenset[str]) -> list[OltGroup]:
 
 
 def _create(identity: Identity, now: datetime) -> User:
-    """Make an account under a free name: one that is taken belongs to somebody else."""
+    """Create an account under a free name: a taken name belongs to another user."""
     wanted = _NOT_IN_NAMES.sub("-", identity.name[:LONGEST_NAME]).strip("-") or "user"
     taken = set(User.objects.filter(username__istartswith=wanted).values_list("username", flat=True))
     folded = {name.casefold() for name in taken}
@@ -115,7 +115,7 @@ def _create(identity: Identity, now: datetime) -> User:
     user = User(username=next(name for name in names if name.casefold() not in folded))
     user.set_unusable_password()
     user.save()
-    # Of two first sign-ons at once the constraints let one through; the other is a failed page, and works next time.
+    # Two concurrent first sign-ons: the constraints admit one; the other fails and works when repeated.
     LinkedIdentity.objects.create(user=user, issuer=identity.issuer, subject=identity.subject, signed_on_at=now)
     record(console(), user, Action.ADDED, f"sign-on: {identity.issuer}")
     logger.info("sign_on.account_created user=%s issuer=%s", user.username, identity.issuer)

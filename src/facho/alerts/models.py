@@ -97,7 +97,7 @@ class ConditionField(models.CharField):  # type: ignore[type-arg]  # generic in 
 
 
 class AlertRule(models.Model):
-    """What to look for, when it counts, and whom to notify."""
+    """What to look for, when it counts, and which channels to notify."""
 
     name = models.CharField(_("name"), max_length=80, unique=True)
     kind = ConditionField(_("looks for"), max_length=20)

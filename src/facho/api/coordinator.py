@@ -1,4 +1,4 @@
-"""Quotas, violations, plans, the coordinator's log, and what it sees of each OLT. It is watched here, not steered."""
+"""Quotas, violations, plans, the coordinator's log and its view of each OLT. Only violations can be changed, by acknowledging."""
 
 from typing import Any
 

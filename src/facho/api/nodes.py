@@ -45,7 +45,7 @@ from facho.zabbix_pollers.views import ExplanationSerializer, RunSerializer
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 MAX_KEY = 100
-# Who served it and left no answer within this time was killed; what is asked for may be asked for again.
+# No stored answer after this time: the serving process was killed, so the request may be repeated.
 SERVED_WITHIN = timedelta(minutes=1)
 
 KEY_PARAMETER = OpenApiParameter(

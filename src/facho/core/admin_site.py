@@ -1,4 +1,4 @@
-"""The admin as a whole: its index by what people do, daily things first, and what two people do at once."""
+"""The admin site: an index by activity, daily ones first, and the handling of concurrent edits."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps

@@ -21,7 +21,7 @@ STAGE_PREFIX = ".facho-unfinished-"
 OWNER_ONLY = 0o600
 # No backup takes longer: the process that made an older stage was killed.
 ABANDONED_SECONDS = 3600
-# Who only looks whether an engine lives lets go within a moment.
+# A process that only checks for a running engine releases the lock within a moment.
 LOCK_PAUSES_SECONDS = (0.0, 0.05, 0.1, 0.2)
 FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 SQLITE_FILES = ("", "-wal", "-shm", "-journal")

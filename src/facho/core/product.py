@@ -174,7 +174,7 @@ def _too_new(migration: str) -> OperatorError:
 
 
 def between_versions(migration: str) -> str:
-    """Say that nothing leads from this database to this version."""
+    """Report that this version has no migration path from this database."""
     text = _(
         "The database was left between two releases of Facho (%(name)s), and %(version)s cannot bring it up to date."
     )

@@ -92,7 +92,7 @@ def _answer(request: HttpRequest, status: HTTPStatus, code: str, detail: str, hi
         return problem_response(code, status, detail)
     context = {"status": status.value, "detail": detail, "hint": hint}
     if status in WITH_MENU:
-        # Who is logged in is a question to the database, which may fail as well.
+        # The menu needs the user, a database query that may fail as well.
         with suppress(DatabaseError):
             return render(request, "core/error.html", context, status=status)
     return HttpResponse(render_to_string("core/error.html", context), status=status)

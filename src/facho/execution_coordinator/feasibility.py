@@ -298,7 +298,7 @@ def load_feasibility(
 ) -> dict[int, OltFeasibility]:
     """Judge all OLTs, or these, as they are set up now; a few queries, however many there are.
 
-    With `wishes`, by the id of a node, they are judged as if these were granted; nothing is written.
+    With `wishes`, by node id, they are judged as if those changes were made; nothing is written.
     """
     added = [node_id for node_id, wish in wishes.items() if wish.enabled]
     olts = load_olts(None if olt_ids is None else list(olt_ids), as_if_enabled=added)
@@ -326,7 +326,7 @@ def load_feasibility(
 
 
 def _as_wished(olt: OltRow, wishes: Mapping[int, NodeWish]) -> OltRow:
-    """Return the OLT with the intervals that are wished for, and without the nodes that would be disabled."""
+    """Return the OLT with the requested intervals, and without the nodes that would be disabled."""
     gone = {node_id for node_id, wish in wishes.items() if not wish.enabled}
     tasks = []
     for task in olt.tasks:

@@ -1,4 +1,4 @@
-"""The coordinator's chores as messages; each repeats what the leader does by itself, and starts no node."""
+"""The coordinator's background tasks as messages; each repeats what the leader does anyway, and starts no node."""
 
 from datetime import timedelta
 from typing import Any

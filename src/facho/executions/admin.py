@@ -28,7 +28,7 @@ _LOOKS: dict[str, str] = {
     ExecutionStates.INTERRUPTED: "warn",
     ExecutionStates.SKIPPED: "warn",
 }
-# What no number of a row is as long as.
+# More digits than any row id.
 MAX_DIGITS = 19
 
 

@@ -162,11 +162,11 @@ class ExecutionAttempt(models.Model):
 
 
 class OnuRead(models.Model):
-    """A person's wish to have an ONU read now, and the execution that grants it; the next wish takes its place."""
+    """A person's request to read an ONU now, and the execution that serves it; the next request replaces it."""
 
     onu = models.OneToOneField(Onu, on_delete=models.CASCADE, primary_key=True, related_name="+", verbose_name=_("ONU"))
     requested_at = models.DateTimeField(_("requested"))
-    # With its execution goes the row: without one it would be a wish again.
+    # Deleted with its execution: without one it would count as a new request.
     execution = models.OneToOneField(
         Execution,
         on_delete=models.CASCADE,
@@ -266,5 +266,5 @@ class ProductProcess(models.Model):
 
     @property
     def clock_ahead(self) -> timedelta:
-        """How far its clock is ahead of the database's; a little less, since its words travel."""
+        """How far its clock is ahead of the database's; a little less, since its report takes time to arrive."""
         return self.clock_at - self.seen_at

@@ -34,7 +34,7 @@ class TooManyReads(ValueError):
 
 
 def request_read(onu_id: int, *, now: datetime) -> None:
-    """Leave a wish; one that waits or is being granted stays as it is. NotThere and TooManyReads refuse it."""
+    """Store a request; one that waits or runs is left unchanged. Raises NotThere and TooManyReads."""
     onu = Onu.objects.filter(id=onu_id, is_present=True, misses=0).only("olt_id").first()
     if onu is None:
         raise NotThere
@@ -139,7 +139,7 @@ def claim_reads(starts: Sequence[ReadStart], tokens: Mapping[int, int], *, owner
 def request_hinted(
     olt_id: int, reads: Iterable[HintedRead], *, heard_at: datetime, gap: timedelta, now: datetime
 ) -> int:
-    """Leave wishes for ports or all states; one that waits is widened, and one that began since covers the hint.
+    """Store requests for ports or all states; one that waits is widened, and one that began since covers the hint.
 
     Returns how many wait. Asked twice, by two receivers, it is the same.
     """
@@ -182,7 +182,7 @@ def is_read_wanted(olt_id: int, *, except_node_id: int | None, now: datetime) ->
 
 
 def count_before(read: OnuRead, *, olt_id: int, now: datetime) -> int:
-    """Count the wishes on the same OLT that have their turn before one."""
+    """Count the requests on the same OLT that come before this one."""
     return _waiting(now - EXPIRES_AFTER).filter(onu__olt_id=olt_id, requested_at__lt=read.requested_at).count()
 
 
@@ -203,6 +203,6 @@ def _startable_hints(now: datetime | Given) -> QuerySet[HintRead]:
 
 
 def _over(now: datetime) -> Q:
-    """Match wishes that were granted to the end, or that were not granted in time."""
+    """Match requests that were served or that expired."""
     has_expired = Q(execution__isnull=True, requested_at__lte=now - EXPIRES_AFTER)
     return has_expired | Q(execution__finished_at__isnull=False)

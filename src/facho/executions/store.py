@@ -43,7 +43,7 @@ MAX_DURATION_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """A wish to run one node on one OLT; `device` spares a query where the address is already known."""
+    """A request to run one node on one OLT; `device` spares a query where the address is already known."""
 
     olt_id: int
     task_type: str
@@ -96,7 +96,7 @@ _CLAIMED = (
 def claim(
     requests: Sequence[ClaimRequest], *, owner: str, now: datetime, tokens: Mapping[int, int] | None = None
 ) -> list[Active]:
-    """Insert one PENDING execution per wish and return those that won; the constraints decide.
+    """Insert one PENDING execution per request and return those that won; the constraints decide.
 
     Pass `tokens` that were taken before, to check the OLTs while no other process can claim them.
     """

@@ -1,7 +1,6 @@
 """Reads what is needed to speak to an OLT, and records how it answered and which ONUs wait at it.
 
-Maintenance pauses an OLT or everything for a while. What only silences alerts is a pause that keeps polling: it counts
-for alerts, and for nothing else.
+Maintenance pauses an OLT or everything for a while. A pause that keeps polling only silences alerts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -117,7 +116,7 @@ def _target(row: Row | None, request: CollectRequest, definition_in_flight: int)
 
 
 def credential_of(olt: "_Access | Olt") -> Credential:
-    """Return as whom an OLT is spoken to; AccessDenied if what is stored is unusable or for another place."""
+    """Return the credential for an OLT; AccessDenied if the stored one is unusable or for another address."""
 
     def key(secret: Secret) -> bytes:
         return secret.reveal_for(str(OltAddress(olt.host, olt.address, olt.port))).encode()

@@ -105,15 +105,15 @@ class ThreadGateway:
                 self._is_calm.set()
 
     async def run_long(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do the same for one call at a time: what follows the end of a run waits for no more than one run's rows."""
+        """Do the same, one call at a time: the end of a run waits for at most one other run's rows."""
         async with self._one_long:
             return await self.run(call, *args, **kwargs)
 
     async def calm(self) -> None:
         """Wait while a call is in progress, but not for long.
 
-        Who reads on has time: an answer may take seconds. What a call computes, the interpreter would otherwise share
-        with all reads of the process, and an idle poller waits for it.
+        Reads can wait: an answer may take seconds anyway. Otherwise the call would share the interpreter with all
+        reads of the process, and an idle poller waits for the call.
         """
         if self._under_way:
             with suppress(TimeoutError):

@@ -1,7 +1,7 @@
 """Secrets at rest: encrypted in the column, wrapped in memory so that no repr, log or traceback shows them.
 
-A secret that opens a device is encrypted together with the place that it was given for. Whatever moves the row, or
-copies the ciphertext to another one, the secret says that it is not for there.
+The secret of a device is encrypted together with the address that it was entered for. If the row is moved, or the
+ciphertext copied to another row, revealing it there is refused.
 """
 
 from functools import lru_cache

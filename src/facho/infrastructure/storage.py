@@ -123,7 +123,7 @@ class Storage:
         return self._reserve is not None
 
     def notice(self, error: BaseException) -> Standstill | None:
-        """Remember an error of the storage; others are none of its business."""
+        """Remember a storage error; ignore other errors."""
         reason = standstill_of(error)
         if reason is Standstill.DAMAGED:
             self._is_damaged = True
@@ -132,7 +132,7 @@ class Storage:
         return reason
 
     def forget(self) -> None:
-        """Take back what was noticed: a write has just gone well. Damage stays."""
+        """Clear the noticed error after a successful write. Damage stays."""
         self._noticed = None
 
     def make_room(self, error: BaseException) -> bool:

@@ -40,9 +40,9 @@ from facho.onus.words import ShownState
 from facho.snmp_jobs.application import apply_ready_made_jobs
 
 ADDED_STATUS = "active"
-# A device that is there, or will be again.
+# The device is there, or will be again.
 KEPT_STATUSES = ("active", "staged", "failed", "offline")
-# Somebody set it: that a device is missing may also be a right that its token lost.
+# Must be set by hand: a missing device may only mean that our token lost a permission.
 ENDED_STATUS = "decommissioning"
 NETWORK = "network"
 CREDENTIALS = ("version", "community", *V3_COLUMNS)

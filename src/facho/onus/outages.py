@@ -1,4 +1,4 @@
-"""Keeps the outages: loads those that still matter, writes what the rules make of them, and tells whom they took."""
+"""Keeps the outages: loads those that still matter, stores what the rules decide, and reports the ONUs affected."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -308,7 +308,7 @@ def _struck_cards(onus: OltOnus, changed: Sequence[OnuStatus]) -> set[int]:
 
 
 def end_abandoned_outages(olt_id: int, *, now: datetime) -> None:
-    """Re-evaluate open outages after ONUs left their places: no poll may ever report them again."""
+    """Re-evaluate open outages after ONUs left their places: later polls may never report those ONUs."""
     known = load_port_outages(olt_id, now=now)
     if any(outage.is_open for outage in known):
         members = [member_of(onu, onu.status) for onu in load_present(olt_id, ()).values()]

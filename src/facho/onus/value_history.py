@@ -25,8 +25,8 @@ from facho.polling.snmp.ber import Tag
 logger = logging.getLogger(__name__)
 
 MAX_ROWS_PER_OLT = 4_096
-# Of cards, uplinks and PON ports the pages show these over time, whatever jobs wish. They are numbered by their name:
-# one number for all brands, so that few of the numbers that there are are spent.
+# Pages plot these figures of cards, uplinks and PON ports, whatever a job's settings. One number per name serves all
+# brands, so that few of the available numbers are used.
 FIGURES = (
     "board.cpu",
     "board.memory",

@@ -258,7 +258,7 @@ class _Known:
     with_tree: Collection[int]
     # The ONUs of each port.
     living: Mapping[int, Collection[int]]
-    # Open findings of each port and of the ONUs that are there now, and whom the light of several hit.
+    # Open findings of each port and of its present ONUs, and the ONUs hit by a common finding.
     findings: Mapping[int, Sequence[LightFinding]]
     hit: Mapping[int, Collection[int]]
 
@@ -517,7 +517,7 @@ class _DayVerdict:
         for name, value in values.items():
             setattr(finding, name, value)
         finding.save()
-        # Who falls a little, too, is neither hit nor well.
+        # An ONU that also decays a little counts neither as hit nor as well.
         is_well = is_read & ~each.members & ~(decays.rate_db > each.rate_db / 3)
         rows = np.flatnonzero(each.members | is_well)
         onu_ids, is_hit = self.past.onu_ids[rows].tolist(), each.members[rows].tolist()

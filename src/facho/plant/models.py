@@ -165,7 +165,7 @@ class BoxKinds(models.TextChoices):
 
 
 class AttachmentSources(models.TextChoices):
-    """Who said that an ONU is on a box; the first ones win over the later ones."""
+    """Source of an ONU's box; earlier members win over later ones."""
 
     HAND = "hand", _("by hand")
     IMPORT = "import", _("imported")

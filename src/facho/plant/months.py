@@ -96,7 +96,7 @@ def is_kept(month: Month, now: datetime) -> bool:
 
 
 def ask_for_month(month: Month, now: datetime) -> None:
-    """Let a month that is kept be computed again, all of it, by the process that does the chores."""
+    """Request that a stored month is recomputed in full, by the process that runs the background tasks."""
     _start, end = month.bounds(zone())
     PortMonth.objects.filter(month=first_day(month)).delete()
     MonthRun.objects.update_or_create(

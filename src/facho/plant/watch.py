@@ -237,8 +237,8 @@ def _poll_at(at: int, grids: Sequence[tuple[int, HistoryGrid]]) -> Poll:
 
 
 def save_common_step(step: CommonStep, steps: LightSteps, group: GroupWatch, *, since: datetime, now: datetime) -> None:
-    """Store what ONUs lost in common, who else was read, and the tree that follows; nothing if it is stored."""
-    # Who lost half of it is neither hit nor well.
+    """Store a common loss, the other ONUs read, and the tree that follows; does nothing if already stored."""
+    # An ONU that lost part of it counts neither as hit nor as well.
     is_well = np.abs(steps.difference_db) < abs(step.size_db) / 3
     its = (group.ports == step.port) & (is_well | step.members)
     living = set(Onu.objects.filter(id__in=group.onu_ids[its].tolist()).values_list("id", flat=True))

@@ -1,7 +1,7 @@
 """A simulated fibre plant: the splitters behind a PON port, weather, ageing and faults, and the light that they leave.
 
 Everything is a function of time and repeatable from a seed: the demo plays it on its OLTs, and what the rules of light
-find is measured on it. The truth (which fault hit whom, and when) is part of it.
+find is measured on it. The truth (which fault hit which ONUs, and when) is part of it.
 """
 
 from collections.abc import Sequence

@@ -19,7 +19,7 @@ from facho.simulator.world import ONUS_PER_STREET, OltWorld, SimulatedOnu
 
 PAST_DAYS = 30
 HOUR = 3_600.0
-# Of the ONUs in the order of their places: every so manieth.
+# Every n-th ONU, in order of place.
 WEAK_EVERY, DECAYING_EVERY, FLAPPING_EVERY = 61, 83, 149
 DECAY_DB_PER_DAY = 0.22
 # Where the decay has led to: a technician should go before it is too late.

@@ -23,7 +23,7 @@ from facho.polling.vendors.notifications import compose
 from facho.simulator.readings import Moment
 from facho.simulator.world import JournalEntry, JournalKind, OltWorld
 
-# How long a change may stay unsaid. Worlds move only when somebody looks, so it is also how often they are looked at.
+# Longest delay before a change is sent. Worlds advance only when read, so this is also how often they are read.
 TICK_SECONDS = 0.2
 STORM_TICK_SECONDS = 0.01
 INFORM_SECONDS, INFORM_TRIES = 1.0, 3

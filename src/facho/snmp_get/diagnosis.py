@@ -222,7 +222,7 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
 
 
 def place_of(olt: Olt, *, asked_from: str) -> dict[str, object]:
-    """Return what the sentences name: whom we asked, from where, and as whom."""
+    """Return the placeholders of the sentences: the address asked, from where, and the credentials used."""
     return {
         "address": olt.address,
         "port": olt.port,

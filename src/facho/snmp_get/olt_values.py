@@ -136,9 +136,9 @@ def _value_text(value: Typed | None) -> str:
 
 
 SERIAL, MODEL = AUTOFIND_SERIAL, "autofind.model"
-# Who has no serial is listed by its hardware address.
+# ONUs without a serial are listed by MAC address.
 MAC = "autofind.mac"
-# Where a family numbers the rows one after the other, these columns tell the port.
+# If a family numbers its rows consecutively, these columns give the port.
 PORT_COLUMNS = {"slot": "autofind.slot", "port": "autofind.port"}
 
 DecodedRow = Mapping[str, Typed | None]

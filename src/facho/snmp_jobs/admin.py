@@ -572,7 +572,7 @@ def _run_now(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[Workfl
 @transaction.atomic
 def _switch(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[WorkflowNode], *, enabled: bool) -> None:
     """Enable or disable, report how many, and what follows for their OLTs."""
-    # First: in a list narrowed to those that are enabled, who was disabled is chosen no more.
+    # Audit first: a list filtered by enabled no longer contains the nodes once they are disabled.
     admin_pages.write_down(request, chosen, CHANGE, gettext_lazy("Enabled.") if enabled else gettext_lazy("Disabled."))
     olt_ids = set(nodes.order_by().values_list("workflow__olt_id", flat=True)) if enabled else set()
     chosen_nodes = WorkflowNode.objects.filter(pk__in=nodes.order_by().values("pk"))

@@ -215,7 +215,7 @@ class OidFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic 
             )
 
     def _check_history(self, form: forms.BaseForm) -> None:
-        """Refuse a wish that would change nothing: which columns about ONUs have a history is not for a job to say."""
+        """Refuse a setting without effect: a job does not decide which ONU columns have a history."""
         key, known = form.cleaned_data.get("column_key"), load_definitions()
         columns = [family.column(key) for family in known.values() if key and family.has_column(key)]
         is_about_onus = any(column.index.scope in (Scope.ONU, Scope.AUTOFIND) for column in columns)

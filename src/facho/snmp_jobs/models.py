@@ -206,7 +206,7 @@ class WorkflowNode(models.Model):
                 | Q(is_chain_node=True, master_node__isnull=False),
                 name="chain_node_has_a_master",
             ),
-            # A chain member runs with its master; a time or a wish of its own would start it alone.
+            # A chain member runs with its master; a next run or request of its own would start it alone.
             models.CheckConstraint(
                 condition=Q(is_chain_node=False) | Q(next_run_at__isnull=True, run_requested_at__isnull=True),
                 name="chain_node_has_no_schedule",

@@ -1,4 +1,4 @@
-"""Moves nodes along their grid: what an end does to a schedule, suspension and return, a person's wish.
+"""Moves nodes along their grid: the end of a run, suspension and return, a person's request.
 
 `change_nodes` is the one door for what people, programs and the coordinator change about nodes. The next run is the
 border: every slot before it is settled, every slot from it on is open. So a row moves only in a transaction that also
@@ -225,10 +225,10 @@ class NodeChange:
 
 
 def change_nodes(nodes: QuerySet[WorkflowNode], change: NodeChange, *, now: datetime) -> int:
-    """Change nodes, and their next runs with them; returns how many were not so already.
+    """Change nodes and their next runs; returns how many nodes changed.
 
-    Who is enabled begins a minute from now, spread; who is disabled forgets its time. Another interval moves the next
-    run only where `plan_change` says so. A master of a disabled OLT has no time: it begins when its OLT is enabled.
+    Enabled nodes start within a minute, spread; disabled nodes lose their next run. Another interval moves the next
+    run only where `plan_change` says so. A master of a disabled OLT has no next run until its OLT is enabled.
     """
     wanted = change.values
     if not wanted:
@@ -371,7 +371,7 @@ def request_runs(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
 
 
 def request_run(node_id: int, *, now: datetime) -> WorkflowNode:
-    """Ask for a run as soon as the OLT is free; the wish is a column, so a restart does not lose it."""
+    """Ask for a run as soon as the OLT is free; the request is a column, so a restart does not lose it."""
     node = WorkflowNode.objects.select_related("job", "workflow__olt").only(*STARTING).filter(id=node_id).first()
     if node is None:
         raise UnknownNode(node_id)
@@ -512,7 +512,7 @@ def _save_moved(
 
 @transaction.atomic
 def ask_run(user: AbstractBaseUser | AnonymousUser, node_id: int, *, now: datetime) -> WorkflowNode:
-    """Leave the wish for a run; UnknownNode and IsChainNode as `request_run` raises them."""
+    """Request a run and audit it; raises UnknownNode and IsChainNode like `request_run`."""
     node = request_run(node_id, now=now)
     record(user, node, Action.CHANGED, gettext_lazy("run now"))
     return node

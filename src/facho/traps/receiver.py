@@ -1,7 +1,7 @@
 """Hears notifications on one UDP socket, with bounded memory and time whatever is sent, and stores them in short steps.
 
 A datagram from an unknown address is counted and not decoded. Each address may send so many a second; what is
-beyond that is counted too. What was heard waits for at most a moment, and then becomes rows and wishes in one
+beyond that is counted too. What was heard waits for at most a moment, and then becomes rows and requests in one
 transaction. A database that is away loses what does not fit into memory, and polls find it later.
 """
 

@@ -182,7 +182,7 @@ def fingerprint_of(oid: str, content: bytes, uptime_ticks: int) -> str:
 
 
 def save_heard(traps: Sequence[HeardTrap], engines: Mapping[int, EngineClock], *, now: datetime) -> int:
-    """Store what was heard within a moment and leave the wishes that follow; returns how many rows are new.
+    """Store the traps of a moment and the read requests that follow; returns how many rows are new.
 
     One transaction: killed before its end nothing is stored, and a copy that comes later counts.
     """

@@ -28,7 +28,7 @@ _IS_ACTIVE = Q(status__in=sorted(ACTIVE), finished_at__isnull=True)
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds an OLT: a run of a node, perhaps as a member of a chain, or a question without a node."""
+    """The execution that holds an OLT: a run of a node, perhaps as a chain member, or a query without a node."""
 
     execution_id: int
     node_id: int | None

@@ -54,7 +54,7 @@ class CompositeNode:
 
     @property
     def due_at(self) -> datetime:
-        """Since when it waits: its slot, the wish of a person, or the time of its retry."""
+        """Since when it waits: its slot, a person's request, or the time of its retry."""
         return self.due.due_at
 
     @property

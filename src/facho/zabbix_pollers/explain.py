@@ -94,7 +94,7 @@ class Explanation:
     reason: str = ""
     execution_id: int | None = None
     place: QueuePlace | None = None
-    # Who holds the OLT; while the node runs, the member of its chain that runs.
+    # The execution that holds the OLT; while the node runs, the chain member that runs.
     holder: Holder | None = None
     # Of a chain member: where the master stands, with which it runs.
     master: "Explanation | None" = None

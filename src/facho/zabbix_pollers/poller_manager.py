@@ -75,10 +75,10 @@ class PollerManager:
     async def look_and_start(
         self, now: datetime, *, may_start: Callable[[Unfinished], bool]
     ) -> tuple[Unfinished, int | None]:
-        """Look at what is unfinished, and start what has a place if that may be; None: nothing was started yet.
+        """Load unfinished runs; start what fits if `may_start` allows, else return None as the count.
 
-        One call: the idle poller would wait for a thread, and for the event loop, once more with each. Where the last
-        look found nothing at all, it is first asked whether there is anything.
+        One call, because a second one would make the idle poller wait again for a thread and the event loop. If the
+        last look found nothing, one cheap query first checks whether there is any work.
         """
 
         def look() -> tuple[Unfinished, _Claimed | None]:

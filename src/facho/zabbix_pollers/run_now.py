@@ -45,7 +45,7 @@ class Asked:
 
 
 def ask_for_run(user: AbstractBaseUser | AnonymousUser, node_id: int, *, now: datetime) -> Asked:
-    """Leave the wish as `request_run` does, and look for about a second whether it is granted; else it stays."""
+    """Request a run and wait about a second for it to start; a request that has not started stays queued."""
     asked = leave_wish(user, node_id, now=now)
     if not _can_start_now(asked):
         return asked
@@ -62,13 +62,13 @@ def ask_for_run(user: AbstractBaseUser | AnonymousUser, node_id: int, *, now: da
 
 
 def leave_wish(user: AbstractBaseUser | AnonymousUser, node_id: int, *, now: datetime) -> Asked:
-    """Leave the wish as `ask_for_run` does, and wait for nothing: for pages, which see the start when they refresh."""
+    """Request a run like `ask_for_run`, without waiting: pages see the start when they refresh."""
     node = ask_run(user, node_id, now=now)
     return Asked(node, node.chain_nodes.filter(enabled=True).count(), load_explanation(node_id, now))
 
 
 def describe_asked(asked: Asked) -> str:
-    """Say when the run will come; a wish on a node that cannot run is kept, and that must not be a surprise."""
+    """Describe when the run will start; a request for a node that cannot run now is kept, and the text says so."""
     if asked.execution_id is not None:
         return _("Started.")
     explained = {
@@ -84,7 +84,7 @@ def describe_asked(asked: Asked) -> str:
 
 
 def _can_start_now(asked: Asked) -> bool:
-    """Return whether the next look of the scheduler grants the wish; otherwise the answer is given at once."""
+    """Return whether the scheduler can start the run at its next pass; if not, waiting is pointless."""
     if not asked.explanation.is_polling or asked.explanation.situation not in _MAY_START:
         return False
     olt = asked.node.workflow.olt
@@ -105,13 +105,13 @@ class ReadStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Obstacles:
-    """What a wish waits for, as far as anything is known to stand in its way."""
+    """Known reasons why a request waits."""
 
     is_polling: bool
     is_olt_enabled: bool
     pause: Pause | None
     holder: Holder | None
-    # Wishes of others on the same OLT that come first.
+    # Earlier requests on the same OLT.
     before: int
 
 
@@ -122,7 +122,7 @@ class ReadProgress:
     execution_id: int | None = None
     finished_at: datetime | None = None
     failure_kind: str = ""
-    # What the OLT said of it last: who is offline has no light to be read.
+    # Last state reported by the OLT: an offline ONU has no light to read.
     is_offline: bool = False
     obstacles: Obstacles | None = None
 
@@ -132,7 +132,7 @@ class ReadProgress:
 
 
 def load_progress(onu_id: int, *, olt_id: int, now: datetime) -> ReadProgress | None:
-    """Load where the latest wish stands; None when there never was one. One query, six while it waits."""
+    """Load the progress of the latest request; None when there never was one. One query, six while it waits."""
     read = OnuRead.objects.filter(onu_id=onu_id).select_related("execution", "onu__reading").first()
     if read is None:
         return None

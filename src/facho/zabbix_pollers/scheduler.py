@@ -100,7 +100,7 @@ class ZabbixScheduler:
     async def tick(self) -> int:
         """Do one bounded round of work if this process leads; returns how many nodes started."""
         if not await self.leads():
-            # Who only begins to watch when the leader is dead would keep its OLTs closed for a second lease.
+            # Watch before taking over: starting only then would keep the dead leader's OLTs closed for a second lease.
             self._watch(await self.database.run(load_active, in_shard("olt_id", self.shard)))
             self._clocks = None
             return 0
@@ -219,7 +219,7 @@ class ZabbixScheduler:
         if unknown:
             known |= await self.database.run(load_answer_seconds, unknown, self.leases.packet_timeout_seconds)
         self._answer_seconds = known
-        # The OLT is left in peace while it may work on the last question; a lease more where the owner may still send.
+        # Leave the OLT alone while it may still work on the last request; add a lease if the owner may still send.
         lease = self.leases.lease_seconds
         patience = {run.execution_id: known[run.execution_id] + (0.0 if run in proven else lease) for run in silent}
         return [run for run in silent if self._still_for([run], patience[run.execution_id])]

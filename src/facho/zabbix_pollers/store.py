@@ -86,7 +86,7 @@ def save_poller_count(count: int, groups: Mapping[str, int] | None = None) -> No
 def _any_work(shard: Shard) -> Select:
     unfinished = Execution.objects.filter(in_shard("olt_id", shard), finished_at__isnull=True).order_by()
     is_any = Q(Exists(unfinished)) | is_any_due(shard) | is_any_wanted(shard)
-    # All of it is of OLTs, so where there is none there is no work.
+    # All work belongs to an OLT, so without OLTs there is none.
     return Select(lambda: Olt.objects.filter(is_any).order_by().values_list("id")[:1])
 
 
@@ -504,7 +504,7 @@ def lease_name(shard: Shard) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads, the counter of the lease, when it was renewed, and why nothing is started, if so."""
+    """The leading process, its lease counter, when it was renewed, and why nothing is started, if so."""
 
     owner: str = ""
     counter: int = 0

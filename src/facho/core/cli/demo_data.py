@@ -393,7 +393,7 @@ def save_history(worlds: Sequence[DemoWorld], *, now: datetime) -> None:
             HistoryStay.objects.bulk_create(stays, ignore_conflicts=True)
             if present:
                 _write_polls(present, rows, faults, now)
-    # Who judged before it was written saw nothing.
+    # Days computed before the history was written are empty.
     PortDays.objects.all().delete()
 
 

@@ -154,7 +154,7 @@ def _request_run(node_id: int, now: datetime) -> str:
             _("Node %(node)s is part of a chain: run its master, node %(master)s.")
             % {"node": node_id, "master": error.master_id}
         ) from error
-    # A wish that would never be granted is worse than a refusal.
+    # Better to refuse than to accept a request that never runs.
     if not (node.enabled and node.workflow.olt.enabled):
         raise OperatorError(_("Node %s or its OLT is disabled: enable it first.") % node.id)
     if node.suspended_at:

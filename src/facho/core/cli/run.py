@@ -131,7 +131,7 @@ def listen(bind: str | None) -> Socket:
 
 
 def start(children: list[Child]) -> None:
-    """Start all that run anyway; the others follow when they are wanted."""
+    """Start the children that always run; the others start on demand."""
     for child in children:
         if child.is_wanted is None:
             child.start()

@@ -67,23 +67,23 @@ CLEANUP_BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Housekeeping:
-    """Who does the chores, until when, and whether they are ours to do right now: of several processes one leads."""
+    """Context of the background tasks; of several processes only the one that leads runs them."""
 
     parts: Parts
     stop: asyncio.Event
     is_wanted: Callable[[], bool] = lambda: True
-    # Who carries probes out; None: this process.
+    # Executor of probes; None: this process.
     executor: Executor | None = None
     # Whether nodes are really being started.
     is_scheduling: Callable[[], bool] = lambda: True
 
     @property
     def holds(self) -> bool:
-        """Whether only chores that report trouble run: the disk is full, or the database damaged."""
+        """Whether only tasks that report trouble run: the disk is full, or the database damaged."""
         return self.parts.storage.holds
 
     def may_go_on(self) -> bool:
-        """Whether a long chore may continue: this process still leads, and was not asked to stop."""
+        """Whether a long background task may continue: this process still leads, and was not asked to stop."""
         return self.is_wanted() and not self.stop.is_set()
 
 
@@ -108,7 +108,7 @@ async def housekeeping_loop(chores: Housekeeping) -> None:
 
 @asynccontextmanager
 async def own_thread(chores: Housekeeping) -> AsyncIterator[ThreadGateway]:
-    """Give a long chore a thread: no claim waits behind it."""
+    """Give a long background task its own thread, so that no claim waits behind it."""
     aside = chores.parts.database.aside()
     try:
         yield aside
@@ -365,7 +365,7 @@ async def _repeat(
         try:
             if chores.is_wanted() and (even_held or not chores.holds):
                 await chore(chores.parts)
-        except Exception:  # a loop guard: a chore that fails today is tried again, and the others continue
+        except Exception:  # a loop guard: a failed task is tried again, and the others continue
             logger.exception("housekeeping.failed chore=%s", chore.__name__)
         try:
             async with asyncio.timeout(pause_seconds):

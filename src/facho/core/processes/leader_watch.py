@@ -1,7 +1,7 @@
 """Looks, in processes that do not lead, whether any process polls: a scheduler that is gone cannot report it.
 
-The leader is judged by its counter and the clock of this process, as those do who would take the lead: the wall clocks
-of two machines need not agree. A leader that leads and starts nothing says why in its lease, if it can still write.
+A leader is alive while its counter moves, timed by this process's own clock, as when processes compete for the lead:
+wall clocks of two machines may differ. A leader that starts nothing writes the reason into its lease, if it can.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The scheduler process of the distributed mode: decides, sends messages, and keeps chores while it leads."""
+"""The scheduler process of the distributed mode: decides, sends messages, and runs background tasks while it leads."""
 
 import asyncio
 import logging

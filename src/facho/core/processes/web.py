@@ -63,12 +63,12 @@ logger = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 512
 MOST_HEAD_BYTES = 32 * 1024
-# How long the other end may take to send a head, and to read on in an answer.
+# How long a client may take to send a request head, and may stall while reading an answer.
 HEAD_SECONDS = 10.0
 STALLED_SECONDS = 20.0
-# A piece of a body costs the same whether it has one byte or many.
+# A chunk of a body costs the same whether it has one byte or many.
 FREE_PIECES, LEAST_PIECE_BYTES = 64, 256
-# Databases, logs and libraries; and a connection that is sent a static file has that open too.
+# Databases, logs and libraries; a connection, and the static file it may be sending.
 OTHER_DESCRIPTORS, DESCRIPTORS_PER_CONNECTION = 128, 2
 MANY_DESCRIPTORS = 0.8
 RETRY_AFTER_SECONDS = 2
@@ -115,7 +115,7 @@ class PiecedConnection(h11.Connection):
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection of uvicorn that knows for whom it waits, and for how long."""
+    """One connection of uvicorn that knows whether it waits for its client, and for how long."""
 
     def __init__(self, connections: "Connections", **about: Any) -> None:
         super().__init__(**about)
@@ -434,7 +434,7 @@ class Gate:
             raise _too_large(most)
         async with self._large_bodies if is_large else nullcontext():
             body = await _read_body(receive, most)
-            # All that can still come of a request that was read is that its sender goes away.
+            # The request is read in full: `receive` can now only report a disconnect.
             async with self._threads.one(_address_of(scope), receive):
                 await self._django(scope, _replay(body, receive), send)
 

@@ -127,7 +127,7 @@ def sign_on(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def sign_on_back(request: HttpRequest) -> HttpResponse:
-    """Let in whom the provider vouches for; the cookie is good for one way back."""
+    """Sign in the user confirmed by the provider; the cookie is valid for one return."""
     if not settings.FACHO_OIDC_ISSUER:
         raise Http404
     now = timezone.now()

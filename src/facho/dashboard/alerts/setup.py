@@ -441,7 +441,7 @@ class RuleForm(_RuleModelForm):
         for name in ("channels", "escalation_channels"):
             field: Any = self.fields[name]
             field.queryset, field.choices = offered.channels, offered.ticks
-        # What this condition has not is taken away, and the threshold gets its range.
+        # Remove the fields that the condition does not use, and set the threshold's range.
         threshold = self.condition.threshold
         if threshold is None:
             del self.fields["threshold"], self.fields["clear_margin"]

@@ -105,7 +105,7 @@ _ANNOUNCED_POWER = gettext_lazy(
     "But most ONUs announced a power failure by trap: ask the power company about the area before sending a crew."
 )
 PART_LINES = 50
-# Only where the OLT answers can anybody say who went.
+# ONUs are counted only while the OLT answers.
 _COUNTED = (OutageScopes.PON, OutageScopes.CARD)
 ONUS_PER_PAGE = 50
 # Enough pages; the list of ONUs has filters for more.

@@ -116,7 +116,7 @@ def _receiver_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
         "listens": TrapReceiver.objects.filter(seen_at__gt=now - LIVES_FOR).exists(),
     }
     if is_admin and scope_of(request.user).is_everything:
-        # Who sent what did not count, the latest first; and who never sent a trap.
+        # Senders of ignored traps, latest first, and OLTs that never sent a trap.
         senders = TrapSender.objects.select_related("olt").defer(*OLT_SECRETS)[:SHOWN_SENDERS]
         silent = [(olt, enabling_lines(olt.vendor)) for olt in load_silent_olts(SHOWN_SILENT)]
         context |= {"senders": list(senders), "silent": silent}

@@ -351,9 +351,9 @@ class CommonDecay:
     confidence: float
 
 
-# Lines that begin within so many days, and whose rates differ by at most this factor, are one cause.
+# Decays that begin within this many days, with rates that differ by at most this factor, share one cause.
 _TOGETHER_DAYS, _ALIKE_RATES = 6, 1.8
-# Who is in the same box, and whose line is only half as sure, belongs to them.
+# Weaker evidence is enough for an ONU in the same box.
 _WEAK_T, _WEAK_FALL_DB = 4.0, 0.3
 
 

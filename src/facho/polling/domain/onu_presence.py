@@ -145,7 +145,7 @@ def _is_usable(text: str) -> bool:
 
 # A complete walk may still miss an ONU that is just being registered again.
 MISSES_UNTIL_ABSENT = 2
-# So long an ONU may take to start and register; walks closer together, such as a retry and the next slot, miss it once.
+# An ONU may take this long to start and register; walks closer together, such as a retry and a slot, count one miss.
 MISSES_APART = timedelta(minutes=4)
 # A walk that suddenly misses more than half of an OLT's ONUs, and not just a few, is more likely wrong than right.
 SUSPICIOUS_LOSS = 8
@@ -276,7 +276,7 @@ def _settle(known: Iterable[KnownOnu], pairs: Mapping[OnuPlace, KnownOnu], walk:
         }
         if not blocked:
             return settled
-        # Who was to come here stays where it is, which may block the next one.
+        # The ONU that would move here stays at its former place, which may block the next one.
         settled -= blocked
 
 

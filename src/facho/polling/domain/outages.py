@@ -440,7 +440,7 @@ def _judge_olt(
     if outage is not None and outage.is_open:
         return outage
     if outage is not None:
-        # Who came back for a moment while the network is lost was counted when it was lost.
+        # An OLT that briefly answered during a network outage is already counted in it.
         part_of = outage.part_of if network and outage.part_of == network.outage_id else None
         return replace(outage.reopen(olt.silent_since), down=olt.online_onus, part_of=part_of)
     since, onus = olt.silent_since, olt.online_onus

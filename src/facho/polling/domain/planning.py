@@ -316,7 +316,7 @@ def ready_at(resume_at: datetime, *, longest_pause_seconds: float, now: datetime
 
 # No one watches a page for longer; an answer that comes later is the next poll's.
 EXPIRES_AFTER = timedelta(minutes=5)
-# A person's wish goes before every node, so wishes may not take an OLT for themselves.
+# A person's request goes before every node, so a cap keeps requests from monopolising an OLT.
 MAX_WAITING_PER_OLT = 5
 
 
@@ -343,7 +343,7 @@ class ReadStart:
 def plan_reads(
     wanted: Iterable[WantedRead], *, free_pollers: Mapping[str, Sequence[int]], busy_olts: Collection[int]
 ) -> tuple[ReadStart, ...]:
-    """Give the oldest wish of each free OLT a poller of its group; people before hints."""
+    """Give the oldest request of each free OLT a poller of its group; people before hints."""
     left = {group: list(numbers) for group, numbers in free_pollers.items()}
     busy, starts = set(busy_olts), []
     for read in sorted(wanted, key=lambda read: (read.is_hint, read.requested_at, read.read_id)):

@@ -47,9 +47,9 @@ class DatabaseGateway(Protocol):
         """Do the same for a call that takes long, such as one that stores many rows; short calls go first."""
 
 
-# More than the longest run takes.
+# Longer than any run.
 LONG_IDLE = timedelta(minutes=20)
-# The broker serves who has waited longest: so many rounds without a turn are no chance.
+# The broker serves the longest waiting worker first: this many rounds without a turn are not chance.
 ROUNDS = 20
 
 

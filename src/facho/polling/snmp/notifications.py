@@ -64,7 +64,7 @@ _HEADERS = frozenset((SYS_UP_TIME, SNMP_TRAP_OID, SNMP_TRAP_ADDRESS, SNMP_TRAP_C
 # RFC 3414: how late a message of v3 may come, and the count of boots at which an engine is worn out.
 TIME_WINDOW_SECONDS = 150
 _LAST_BOOTS = 0x7FFF_FFFF
-# Allowed between the clock of an engine and ours, so that one that counts slowly is not shut out after quiet weeks.
+# Allowed clock drift of an engine, so that a slow one is not rejected after weeks without a message.
 _DRIFT = 0.001
 # Only authenticated senders fill these; a storm pushes the oldest out.
 _MAX_CLOCKS = 16_384

@@ -201,7 +201,7 @@ class UdpTransport(ABC, Generic[Answer]):
             return
         self._socket.connect(self.peer)
         self._is_connected = True
-        # What came before the kernel knew whom to listen to.
+        # Datagrams that arrived before the kernel filtered by peer.
         with contextlib.suppress(OSError):
             while self._socket.recv(1):
                 self.strays.forged += 1

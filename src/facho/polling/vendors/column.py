@@ -405,7 +405,7 @@ def _count(reasons: NDArray[np.uint8]) -> Counter[str]:
 def _build_fill(rule: ValueRule) -> _Fill:
     if rule.decoder.is_arithmetic:
         return _fill_words(rule) if rule.words else _fill_numbers(rule)
-    # What cannot be wrong is not read before somebody wants to see it.
+    # Values that cannot be invalid are decoded only when needed.
     is_right = rule.decoder.reads_all and not rule.words and not rule.pattern
     return lambda raw, rows, found: rows[:0] if is_right else rows
 

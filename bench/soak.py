@@ -219,7 +219,7 @@ def soak_engine(days: int) -> Section:
 
 
 async def _live(days: int) -> list[Held]:
-    """Poll simulated OLTs whose ONUs fail and return, and do the chores of `core.processes.housekeeping`."""
+    """Poll simulated OLTs whose ONUs fail and return, and run the background tasks of `core.processes.housekeeping`."""
     from django.conf import settings
     from django.db import connection
 

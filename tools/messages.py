@@ -104,7 +104,7 @@ def _python_of(path: Path) -> bytes:
 
 
 def _sentences_of(path: Path) -> list[str]:
-    """Return what a vendor definition says to operators: whom it is for, and why look-alikes are not polled."""
+    """Return what operators read of a vendor definition: which OLTs it covers, and why look-alikes are not polled."""
     definition = yaml.safe_load(path.read_text("utf-8"))
     recognition = definition["recognition"]
     said = (definition["title"], recognition.get("otherwise", ""), *recognition.get("refused", {}).values())

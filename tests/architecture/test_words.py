@@ -27,7 +27,7 @@ BANNED = {
     r"\b(untold|forsaken|wherefore|hence)\b": "unsent, abandoned, so",
     r"\b[Tt]astes?\b": "preferences",
     r"\bwhoever\b": "the user, the process, if somebody",
-    r"\bof whom\b|\bto whom\b|\bby whom\b": "name the person or thing",
+    r"\b(of|to|by|as|for|in|and|tells|somebody) whom\b(?! Facho)|\bwhom (we|a|the)\b": "name the person or thing",
     r"\bonly who\b|\bfor who\b|\bto who\b|\blets? in who\b": "users who, if",
     r"\b(Refuse|Let|Show|Tell|Ask|Give|Has|Makes?) who\b": "users who",
     r"\bwho (may|asks|left|leaves|comes|goes|waits|has left|knows|looks|wants|serves)\b": "users that",
@@ -81,6 +81,12 @@ BANNED = {
     r"\blet(s)? in again\b|\bin front of what waits\b": "allow to log in, to the front of the queue",
     r"\bput(s)? on (a |the )?box(es)?\b": "assign to a box",
     r"\b(proves?|proved) who sends\b": "prove the sender",
+    # Sentences without a subject: lower case is a relative clause.
+    r"(?-i:\bWho (is(?! notified)|was|only|had|reads|falls|came|served|judged|begins)\b)": "name it: an ONU that",
+    r"(?-i:\bSo long (an?|the|it)\b)|\bso manieth\b|\bif that may be\b": "this long, every n-th, if allowed",
+    r"\bnone of (its|their|our) business\b|\bunsaid\b|\blastingly\b": "ignored, not sent, permanently",
+    r"\b(an?|the|this|each|every|person's|latest|oldest|next|leaves?) wish(es)?\b": "request",
+    r"\b(an?|the|long|only|keeps|coordinator's) chores?\b": "background task",
 }
 BANNED_IN_SPANISH = {
     r"\bEl regla\b|\bla canal\b|\bLa nodo\b|\bel OLT\b|\bel ONU\b": "la regla, el canal, el nodo, la OLT, la ONU",

@@ -1,4 +1,4 @@
-"""Quotas, violations, plans, the coordinator's log and its view of each OLT. Only violations can be changed, by acknowledging."""
+"""Quotas, violations, plans, the coordinator's log and its view of each OLT. Read only but for acknowledging."""
 
 from typing import Any
 

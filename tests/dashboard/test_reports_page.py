@@ -14,6 +14,7 @@ from api.rows import make_user
 from dashboard.outage_rows import make_outage
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
+from facho.dashboard.reports.views import _usual_month
 from facho.hosts.models import OltGroup
 from facho.onus.models import Onu, OnuCustomer
 from facho.plant.models import MonthRun
@@ -57,6 +58,15 @@ def test_a_month_shows_its_numbers_and_leads_to_the_plots(viewer: Client, onus: 
     plot = page.partition(f'id="row-onu-{onus[1].id}" href="')[2].partition('"')[0].replace("&amp;", "&")
     assert viewer.get(plot).status_code == 200
     assert "from=2026-10-01" in plot
+
+
+@pytest.mark.parametrize("asked", ["", "?month=2026-10", "?month=1999-01"])
+def test_the_form_shows_the_month_that_the_page_does(viewer: Client, onus: list[Onu], asked: str) -> None:
+    month = "2026-10" if "10" in asked else _usual_month([OCTOBER, Month.of(timezone.now(), zone())], timezone.now())
+
+    page = content(viewer, f"/reports/{asked}")
+
+    assert f'<option value="{month}" selected>' in page
 
 
 def test_every_figure_of_a_month_opens_to_the_rows_it_is_counted_from(viewer: Client, onus: list[Onu]) -> None:

@@ -291,9 +291,13 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
     scope, now, runs = scope_of(request.user), timezone.now(), report.load_runs()
     this = Month.of(now, zone())
     months = sorted({this, *(Month(run.month.year, run.month.month) for run in runs)}, reverse=True)
-    form = ReportForm(request.GET, scope, months)
+    asked = request.GET.copy()
+    if str(asked.get("month")) not in map(str, months):
+        # The form shows the month that the page does.
+        asked["month"] = _usual_month(months, now)
+    form = ReportForm(asked, scope, months)
     chosen = form.chosen
-    month = Month.parse(chosen.get("month") or _usual_month(months, now))
+    month = Month.parse(chosen["month"])
     run = report.load_run(month)
     context = {
         "here": "reports",

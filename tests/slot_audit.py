@@ -110,6 +110,8 @@ def noting_steps() -> Iterator[None]:
             for name in ("step_insert", "step_update"):
                 cursor.execute(f"DROP TRIGGER {name}{on_table}")
             cursor.execute("DROP TABLE slot_steps")
+            if connection.vendor == "postgresql":
+                cursor.execute("DROP FUNCTION note_step")
 
 
 def audit_database(*, in_virtual_time: bool = False) -> Audit:

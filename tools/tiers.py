@@ -132,7 +132,7 @@ def lanes(tier: str) -> list[Lane]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tier", choices=[PUSH, REST])
-    parser.add_argument("--at-once", type=int, default=(os.cpu_count() or 2) + 1, help="lanes that run at a time")
+    parser.add_argument("--at-once", type=int, default=(os.cpu_count() or 2) + 2, help="lanes that run at a time")
     parser.add_argument("--minutes", type=float, help="stop lanes that run for longer; only failed tests count then")
     chosen = parser.parse_args()
     # A shell's background job ignores Ctrl-C and hands that on; lanes have to obey: it is how they are stopped.

@@ -117,12 +117,12 @@ def lanes(tier: str) -> list[Lane]:
     rules = [folder for folder in WITHOUT_DATABASE if folder not in INSTALLATIONS]
     return [
         Lane("installations", INSTALLATIONS, sqlite),
-        Lane("SQLite, commands", COMMANDS, sqlite),
+        Lane("browser", BROWSER),
         Lane("SQLite, product", PRODUCT, sqlite),
+        Lane("PostgreSQL, stores and pages", [each for each in on_postgresql if each not in PROCESSES], postgresql),
+        Lane("SQLite, commands", COMMANDS, sqlite),
         Lane("PostgreSQL, processes", [folder for folder in on_postgresql if folder in PROCESSES], postgresql),
         Lane("SQLite, processes", PROCESSES, sqlite),
-        Lane("PostgreSQL, stores and pages", [each for each in on_postgresql if each not in PROCESSES], postgresql),
-        Lane("browser", BROWSER),
         Lane("SQLite, stores", others, sqlite),
         Lane("SQLite, pages and API", PAGES, sqlite),
         Lane("rules, vendors, SNMP, simulator, repository", rules, sqlite),

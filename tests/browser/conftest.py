@@ -85,7 +85,8 @@ class Visit:
         self.page.screenshot(path=ARTIFACTS / f"{name}.png", full_page=True)
 
     def width(self) -> int:
-        """Measure what the page needs in width."""
+        """Measure what the page needs in width, once it is there."""
+        self.page.wait_for_load_state()
         return int(self.page.evaluate("document.documentElement.scrollWidth"))
 
     def cut_texts(self) -> list[str]:

@@ -101,6 +101,7 @@ def test_a_role_that_must_have_a_factor_makes_a_passkey_at_the_log_in_and_is_ask
     phone.keep("passkey-duty-360-dark")
     page.fill("#passkey-name", "teléfono")
     page.locator("form[action='/account/passkeys/add/'] button").click()
+    page.locator("button[data-passkey-options]").wait_for()
     seen.append((phone.width(), phone.faults()))
     phone.keep("passkey-new-360-dark")
     page.locator("button[data-passkey-options]").click()

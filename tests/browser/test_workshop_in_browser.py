@@ -152,7 +152,8 @@ def test_a_view_is_saved_in_three_steps_and_opened_in_two(hand: Hand) -> None:
     hand.click("#view-save")
     hand.sees(".banner.warn", f"All {hand.width}")
     hand.click("#views-tool > summary")
-    hand.click(f"#views-tool a:has-text('All {hand.width}')")
+    with hand.visit.page.expect_navigation():
+        hand.click(f"#views-tool a:has-text('All {hand.width}')")
 
     hand.is_well()
     assert hand.steps == 5

@@ -144,6 +144,11 @@ def wait_for(is_true: Callable[[], bool], what: str) -> float:
     return time.monotonic() - began_at
 
 
+def refused_rows(demo: Product) -> list[Answer]:
+    answers = [demo.ask(f"/api/v1/{name}/") for name in ("executions", "onus")]
+    return [answer for answer in answers if answer.status == 503]
+
+
 def begin(demo: Product) -> None:
     demo.read_until("token")
     wait_for(lambda: demo.count("onus") == 16, "16 ONUs")
@@ -294,9 +299,11 @@ def test_damage_that_happens_while_it_runs_ends_polling_and_is_said(tmp_path: Pa
                 file.write(os.urandom(4096))
 
         wait_for(lambda: demo.readiness() == "damaged", "not ready")
+        # The engine may write a page again that it had read before: then what is on it can be read.
+        refused: list[Answer] = []
+        wait_for(lambda: bool(refused.extend(refused_rows(demo)) or refused), "the API says so")
 
-        answer = demo.ask("/api/v1/executions/")
-        assert (answer.status, answer.json()["type"]) == (503, "urn:facho:problem:damaged")
+        assert {answer.json()["type"] for answer in refused} == {"urn:facho:problem:damaged"}
     log = (tmp_path / "log").read_text()
     assert "storage.failed why=damaged" in log
     assert "Traceback" not in log

@@ -4,6 +4,8 @@ import asyncio
 from threading import Event
 
 import pytest
+from django.db import OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from facho.infrastructure import gateway
 from facho.infrastructure.gateway import ThreadGateway
@@ -30,6 +32,42 @@ async def test_a_short_call_waits_for_no_more_than_one_long_one() -> None:
     await database.close()
 
     assert done == ["first rows", "claim", "second rows"]
+
+
+async def test_a_database_that_could_not_be_opened_is_opened_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    database, connect, failures = ThreadGateway(), BaseDatabaseWrapper.connect, [OperationalError("not now")]
+
+    def connect_later(wrapper: BaseDatabaseWrapper) -> None:
+        if failures:
+            raise failures.pop()
+        connect(wrapper)
+
+    monkeypatch.setattr(BaseDatabaseWrapper, "connect", connect_later)
+
+    with pytest.raises(OperationalError, match="not now"):
+        await database.run(sum, [1, 2])
+    answer = await database.run(sum, [1, 2])
+    await database.close()
+
+    assert answer == 3
+
+
+@pytest.mark.any_database
+async def test_the_thread_that_stores_polls_keeps_more_pages_also_after_its_session_was_lost() -> None:
+    def kept_kb() -> int:
+        with connection.cursor() as cursor:
+            [size] = cursor.execute("PRAGMA cache_size").fetchone()
+        return int(-size)
+
+    storing = ThreadGateway()
+    other = storing.aside()
+
+    sizes = [await storing.run(kept_kb), await storing.run(lambda: connection.close()), await storing.run(kept_kb)]
+    elsewhere = await other.run(kept_kb)
+    await other.close()
+    await storing.close()
+
+    assert (sizes, elsewhere) == ([gateway.STORING_CACHE_KB, None, gateway.STORING_CACHE_KB], 512)
 
 
 async def test_a_long_call_that_fails_or_is_broken_off_keeps_no_other_from_its_turn() -> None:

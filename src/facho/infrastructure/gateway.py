@@ -80,7 +80,7 @@ class ThreadGateway:
 
     def __init__(self, threads: int | None = None, storage: Storage | None = None) -> None:
         self.storage = storage or Storage(reserve=None)
-        self._keeps_pages = threads is None and connection.vendor == "sqlite"
+        self._keeps_pages = threads is None
         self._connections: list[BaseDatabaseWrapper] = []
         self._pool = ThreadPoolExecutor(
             threads or THREADS[connection.vendor],
@@ -126,12 +126,12 @@ class ThreadGateway:
 
     def _call(self, work: Callable[[], T]) -> T:
         try:
-            return _call(work)
+            return _call(work, keeps_pages=self._keeps_pages)
         except Error as error:
             if not self.storage.make_room(error):
                 raise
         # The disk was full, and the reserve has been released for this.
-        return _call(work)
+        return _call(work, keeps_pages=self._keeps_pages)
 
     async def close(self) -> None:
         """Wait for running calls and close the threads' connections."""
@@ -146,15 +146,12 @@ class ThreadGateway:
         """Let a thread's connection be closed by the thread that closes the gateway."""
         thread_connection = connections[connection.alias]
         thread_connection.inc_thread_sharing()
-        if self._keeps_pages:
-            with thread_connection.cursor() as cursor:
-                cursor.execute(f"PRAGMA cache_size=-{STORING_CACHE_KB}")
         self._connections.append(thread_connection)
 
 
-def _call(work: Callable[[], T]) -> T:
+def _call(work: Callable[[], T], *, keeps_pages: bool) -> T:
     # Asking first whether the session still works would cost each call a round trip; the repeat below answers it.
-    session = _connect()
+    session = _connect(keeps_pages=keeps_pages)
     try:
         return work()
     except Error:
@@ -162,15 +159,18 @@ def _call(work: Callable[[], T]) -> T:
         if connection.connection is session and connection.is_usable():
             raise
         connection.close()
-    _connect()
+    _connect(keeps_pages=keeps_pages)
     return work()
 
 
-def _connect() -> object:
+def _connect(*, keeps_pages: bool) -> object:
     if connection.connection is None:
         connection.ensure_connection()
         if connection.vendor == "postgresql":
             _set_up_postgresql()
+        elif keeps_pages:
+            with connection.cursor() as cursor:
+                cursor.execute(f"PRAGMA cache_size=-{STORING_CACHE_KB}")
     return connection.connection
 
 

@@ -82,9 +82,8 @@ def test_pages_lead_to_the_older_and_back(viewer: Client) -> None:
         make_event(olt, number, minutes_ago=number, serial=f"S-{number:03}")
 
     first = text(viewer, "/events/?kind=down")
-    older = first.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
-    second = text(viewer, older)
-    newer = second.split('rel="prev" href="')[1].split('"')[0].replace("&amp;", "&")
+    second = text(viewer, address_of("next", first))
+    newer = address_of("prev", second)
 
     assert "S-050" not in first
     assert "S-050" in second
@@ -310,6 +309,11 @@ def test_a_time_within_a_loss_in_common_still_shows_it(viewer: Client) -> None:
     assert "3 of 4 ONUs lost 3.4 dB" in page
 
 
+def address_of(page: str, text: str) -> str:
+    """Return where the page's link to the next or the previous one leads."""
+    return text.split(f'rel="{page}" href="')[1].split('"')[0].replace("&amp;", "&")
+
+
 def test_pages_lead_over_folded_losses_and_back_with_a_constant_number_of_queries(
     viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
 ) -> None:
@@ -318,9 +322,8 @@ def test_pages_lead_over_folded_losses_and_back_with_a_constant_number_of_querie
 
     with django_assert_max_num_queries(8):
         first = text(viewer)
-    older = first.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
-    second = text(viewer, older)
-    newer = second.split('rel="prev" href="')[1].split('"')[0].replace("&amp;", "&")
+    second = text(viewer, address_of("next", first))
+    newer = address_of("prev", second)
 
     assert (first.count("3 of 4 ONUs lost"), second.count("3 of 4 ONUs lost")) == (50, 10)
     assert "DIM-" not in first + second
@@ -332,9 +335,8 @@ def test_pages_lead_over_folded_outages_and_back(viewer: Client) -> None:
         cut(make_olt(), 3, first=number * 3, minutes_ago=number + 1)
 
     first = text(viewer)
-    older = first.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
-    second = text(viewer, older)
-    newer = second.split('rel="prev" href="')[1].split('"')[0].replace("&amp;", "&")
+    second = text(viewer, address_of("next", first))
+    newer = address_of("prev", second)
 
     assert (first.count("Outage of"), second.count("Outage of")) == (50, 10)
     assert "CUT-" not in first + second

@@ -74,19 +74,19 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def caddy() -> str:
-    """The program, which only the tests of `make test-all` install."""
-    program = shutil.which("caddy")
-    if program is None:
-        pytest.skip("not installed: caddy")
-    return program
+    return _installed("caddy", package="caddy")
 
 
 @pytest.fixture
 def supervisord() -> str:
-    """The program, which only the tests of `make test-all` install."""
-    program = shutil.which("supervisord")
+    return _installed("supervisord", package="supervisor")
+
+
+def _installed(name: str, *, package: str) -> str:
+    """Return a program that only the tests of `make test-all` install."""
+    program = shutil.which(name)
     if program is None:
-        pytest.skip("not installed: supervisor")
+        pytest.skip(f"not installed: {package}")
     return program
 
 
